@@ -1,0 +1,1 @@
+"""talkfold: agent conversations as append-only logs that fold into state."""

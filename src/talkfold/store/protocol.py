@@ -1,0 +1,256 @@
+"""What every store does. The contract in ``talkfold.testing`` checks it; docstrings here are its text.
+
+*Owners.* Session ids are unique per owner. Every call takes ``owner``; where it is given, only that owner's
+sessions exist: a foreign id answers exactly like an unknown one, for reading, appending and creating alike.
+``owner=None`` is the trusted side (an operator, a single-user program): it reaches every session, and is
+refused with ``AmbiguousSession`` only where two owners have the same id.
+
+*Numbers.* An action's number is given inside the write transaction: 1, 2, 3 … without gaps. ``at`` and
+``after`` are such numbers; 0 is the empty session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import Enum
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ..log import Loggable, LoggedAction
+from ..model import Json, SessionState, SessionStatus
+
+__all__ = (
+    "ABSENT",
+    "ANY",
+    "EXISTS",
+    "Appended",
+    "CheckReport",
+    "Expected",
+    "ExpectedVersion",
+    "OpenedSession",
+    "Page",
+    "Problem",
+    "ProblemCode",
+    "Session",
+    "SessionStore",
+    "StateAt",
+    "Tombstone",
+)
+
+
+class Expected(Enum):
+    """What an append expects of the session when it does not name a number."""
+
+    ANY = "any"  # there or not; created when it is not
+    ABSENT = "absent"  # not there; created
+    EXISTS = "exists"  # there, at whatever number
+
+
+ANY = Expected.ANY
+ABSENT = Expected.ABSENT
+EXISTS = Expected.EXISTS
+
+ExpectedVersion: TypeAlias = int | Expected
+"""A number means: the session exists and its newest action has exactly this number (0: it has none)."""
+
+
+class Session(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A session's row: everything but its log. Times are milliseconds since 1970 (UTC).
+
+    ``number`` is the newest action's number, ``digest`` its hash (of an empty log: the chain's start) and
+    ``size`` the bytes of the log's bodies. ``updated`` is the time of the newest append.
+    """
+
+    id: str
+    status: SessionStatus
+    number: int
+    digest: bytes
+    size: int
+    created: int
+    updated: int
+    owner: str | None = None
+    title: str | None = None
+    metadata: dict[str, Json] | None = None
+    forked_from: str | None = None
+    forked_at: int | None = None
+
+
+class Appended(Struct, frozen=True, rename="camel"):
+    """The numbers of the first and last action of an append. ``repeated``: the key had been used before for the
+    same actions, this is the first answer again, and nothing was written."""
+
+    first: int
+    last: int
+    repeated: bool = False
+
+
+class StateAt(Struct, frozen=True, rename="camel"):
+    """A conversation's state, and the number of the last action folded into it."""
+
+    number: int
+    state: SessionState
+
+
+class OpenedSession(Struct, frozen=True, rename="camel"):
+    """A session opened for running. ``settled``: this very call logged the ``stop`` that a dead run needed."""
+
+    session: Session
+    state: SessionState
+    settled: bool
+
+
+class Page(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Some sessions, newest first, and the cursor of the next page (``None``: this was the last)."""
+
+    sessions: tuple[Session, ...]
+    next: str | None = None
+
+
+class Tombstone(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What is left of an erased session: no content, only that there was one."""
+
+    id: str
+    at: int
+    number: int
+    owner: str | None = None
+    by: str | None = None
+
+
+ProblemCode: TypeAlias = Literal[
+    "gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key"
+]
+
+
+class Problem(Struct, frozen=True, rename="camel"):
+    """Something that ``check`` found. ``number`` is the action where it shows; ``text`` says what and what to do."""
+
+    code: ProblemCode
+    number: int
+    text: str
+
+
+class CheckReport(Struct, frozen=True, rename="camel"):
+    """Proof of a session: its log walked from the first action. Good when ``problems`` is empty."""
+
+    session_id: str
+    number: int
+    digest: bytes
+    snapshots: int
+    problems: tuple[Problem, ...]
+
+
+class SessionStore(Protocol):
+    """A place for sessions. Open one with ``talkfold.open_store``."""
+
+    async def create(
+        self,
+        session_id: str | None = None,
+        *,
+        owner: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Session:
+        """Make an empty session; without an id, a new random one. Raises SessionExists, SessionErased."""
+        ...
+
+    async def get(self, session_id: str, *, owner: str | None = None) -> Session:
+        """The session's row. Raises SessionNotFound, SessionErased, AmbiguousSession."""
+        ...
+
+    async def list(
+        self,
+        *,
+        owner: str | None = None,
+        status: SessionStatus | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, str | int | float | bool | None] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        """Sessions by creation, newest first: stable while pages are read, whatever is written meanwhile.
+
+        ``title`` finds a text anywhere in the title (ASCII case ignored, no wildcards). ``metadata`` compares
+        top-level keys, which must be in the store's allow-list (else MetadataKeyNotAllowed). ``limit`` is 1 to
+        1,000. Raises InvalidCursor, InvalidArgument.
+        """
+        ...
+
+    async def update(
+        self,
+        session_id: str,
+        *,
+        owner: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Session:
+        """Rename, or set metadata keys (a value ``None`` removes the key). What is ``None`` stays as it is."""
+        ...
+
+    async def append(
+        self,
+        session_id: str,
+        actions: Sequence[Loggable],
+        *,
+        expected: ExpectedVersion = EXISTS,
+        key: str | None = None,
+        owner: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+        meta: Mapping[str, Json] | None = None,
+    ) -> Appended:
+        """Log actions: all of them in one transaction, or none.
+
+        When this returns they are durable. ``key`` makes the call safe to repeat after an unknown outcome (a
+        crash or a cancellation between commit and answer): the same key with the same actions gives the first
+        answer again, before ``expected`` is looked at; with other actions it raises KeyReused. A cancelled call may
+        or may not have been written; it is never half-written. Raises VersionConflict, SessionNotFound,
+        SessionErased, InvalidJson, InvalidAction, NotJsonValue, TooDeep, TooLarge, InvalidArgument (no actions).
+        """
+        ...
+
+    async def read(
+        self, session_id: str, *, after: int = 0, limit: int = 1000, owner: str | None = None
+    ) -> tuple[LoggedAction, ...]:
+        """Up to ``limit`` (1 to 10,000) actions after a number, in order. Raises SessionNotFound, CursorAhead."""
+        ...
+
+    async def state(self, session_id: str, *, at: int | None = None, owner: str | None = None) -> StateAt:
+        """The state at the head, or after the action ``at``. Changes nothing. Raises SessionNotFound, CursorAhead."""
+        ...
+
+    async def open_session(
+        self, session_id: str, *, owner: str | None = None, cause: str = "reload"
+    ) -> OpenedSession:
+        """Open for running: a session left streaming, or with open calls, is settled by one logged ``stop`` with
+        ``{"cause": cause}`` in its ``meta``; once, however many processes open it together."""
+        ...
+
+    async def fork(
+        self,
+        session_id: str,
+        *,
+        at: int | None = None,
+        new_id: str | None = None,
+        owner: str | None = None,
+        title: str | None = None,
+    ) -> Session:
+        """A new session of the same owner whose log is a copy of this one's through ``at`` (the head by default)."""
+        ...
+
+    async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
+        """Remove the whole session physically, leaving a tombstone. Its id is never used again."""
+        ...
+
+    def subscribe(
+        self, session_id: str, *, after: int = 0, owner: str | None = None
+    ) -> AsyncIterator[LoggedAction]:
+        """Every action after a number: first what is there, then what comes, from any process; no gap, no repeat.
+
+        Goes on until the iterator is closed or the store is (StoreClosed). Raises CursorAhead, SessionErased.
+        """
+        ...
+
+    async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
+        """Walk the log from its first action: numbers, chain, every body, every snapshot against the fold."""
+        ...
