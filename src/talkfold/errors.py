@@ -18,6 +18,7 @@ __all__ = (
     "AmbiguousSession",
     "CursorAhead",
     "DamagedLine",
+    "DatabaseNotFound",
     "DatabaseTooNew",
     "DatabaseTooOld",
     "Fault",
@@ -420,6 +421,22 @@ class StoreUnavailable(TalkfoldError):
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"{where}: {reason}", "Check that the path exists and may be read and written.")
+
+
+class DatabaseNotFound(TalkfoldError):
+    """There is no database at this path, and the call was not one that makes it."""
+
+    code = "database_not_found"
+    fault = "caller"
+    exit_code = 3
+    http_status = 404
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"there is no database at {path}",
+            "Name another with --db, or make this one: `talkfold import` a file, or `talkfold migrate`.",
+        )
+        self.path = path
 
 
 class ForeignDatabase(TalkfoldError):
