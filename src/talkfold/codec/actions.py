@@ -1,0 +1,127 @@
+"""Actions in and out: one at a time for what comes from outside, many at once for what the log gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..actions import AgentStreamPart, Part, SessionAction
+from ..errors import InvalidAction, InvalidJson
+from .text import MAX_ACTION_BYTES, MAX_DEPTH, checked, decoded, encoded
+from .values import refuse_unjson
+
+__all__ = ("canonical_body", "decode_action", "decode_actions", "encode_action")
+
+_ACTION: msgspec.json.Decoder[SessionAction] = msgspec.json.Decoder(SessionAction)
+_ACTIONS: msgspec.json.Decoder[list[SessionAction]] = msgspec.json.Decoder(list[SessionAction])
+
+
+def _tags(union: object) -> tuple[str, ...]:
+    return tuple(str(member.__struct_config__.tag) for member in union.__args__)  # type: ignore[attr-defined]
+
+
+_ACTION_TYPES = _tags(SessionAction)
+_PART_TYPES = _tags(AgentStreamPart)
+
+
+def decode_action(
+    data: bytes | str, *, max_bytes: int = MAX_ACTION_BYTES, max_depth: int = MAX_DEPTH
+) -> SessionAction:
+    """An action from its JSON (UTF-8 bytes, or str).
+
+    Unknown fields are skipped. Raises TooLarge and TooDeep before anything is read, InvalidJson for what is no
+    JSON (NaN and infinities included), InvalidAction with the path for JSON that is no action.
+    """
+    return _decode(checked(data, "action", max_bytes, max_depth), "action", max_depth)
+
+
+def _decode(data: bytes, what: str, max_depth: int) -> SessionAction:
+    try:
+        return decoded(_ACTION, data, what, max_depth)
+    except InvalidAction as error:
+        raise _explained(error) from None
+
+
+def _explained(error: InvalidAction) -> InvalidAction:
+    """The same error, said so that somebody who got the type wrong knows what is right."""
+    if not error.reason.startswith("invalid value ") or not error.path.endswith(".type"):
+        return error
+    name = error.reason.removeprefix("invalid value ").strip("'")
+    if error.path == "$.type" and name in _PART_TYPES:
+        reason = f'{name!r} is a stream part; the action around it is {{"type":"part","part":{{…}}}}'
+    else:
+        known = _ACTION_TYPES if error.path == "$.type" else _PART_TYPES
+        reason = f"unknown type {name!r}; known are {', '.join(known)}"
+    return InvalidAction(error.what, reason, error.path)
+
+
+def canonical_body(
+    data: bytes | str, *, max_bytes: int = MAX_ACTION_BYTES, max_depth: int = MAX_DEPTH
+) -> tuple[SessionAction, bytes]:
+    """A foreign action's JSON as ``(action, body)``: what it means, and the one line of bytes that a log keeps.
+
+    The body is the JSON as it came, unknown fields, number spelling and key order included; only white space
+    around it goes, and line ends between its tokens become blanks. Raises like ``decode_action``.
+    """
+    checked_data = checked(data, "action", max_bytes, max_depth)
+    action = _decode(checked_data, "action", max_depth)
+    # A raw line end cannot stand inside a JSON string, so every one of them is white space between tokens.
+    return action, checked_data.strip(b" \t\r\n").replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+def encode_action(
+    action: SessionAction, *, max_bytes: int = MAX_ACTION_BYTES, max_depth: int = MAX_DEPTH
+) -> bytes:
+    """An action as one line of JSON that decodes to an equal action.
+
+    Raises NotJsonValue with the path for a value that JSON cannot hold exactly (never turning it into null or
+    into something alike), InvalidAction for a field of the wrong type, TooLarge and TooDeep. Two surrogate
+    halves that stand side by side are one character on the wire, as in JavaScript.
+    """
+    _refuse_unjson(action, max_depth)
+    body = checked(encoded(action, "action", max_depth), "action", max_bytes, max_depth)
+    _decode(body, "action", max_depth)  # msgspec writes what the fields hold without looking at their types
+    return body
+
+
+def _refuse_unjson(action: SessionAction, max_depth: int) -> None:
+    if type(action) is Part:
+        for field, name in _FREE_FIELDS.get(type(action.part), ()):
+            refuse_unjson(getattr(action.part, field), f"$.part.{name}", what="action", max_depth=max_depth)
+
+
+_FREE_FIELDS = {
+    member: tuple(
+        (field.name, field.encode_name)
+        for field in msgspec.structs.fields(member)
+        if field.name in ("input", "output", "provider_metadata")
+    )
+    for member in AgentStreamPart.__args__  # type: ignore[attr-defined]
+}
+
+
+def decode_actions(bodies: Sequence[bytes]) -> list[SessionAction]:
+    """Many actions at once, from bodies that a log keeps (as ``canonical_body`` or ``encode_action`` made them).
+
+    As fast as one document of them; the limits are not looked at again. Raises InvalidJson, InvalidAction, TooDeep,
+    which name the index of the body at fault.
+    """
+    blob = b"[" + b",".join(bodies) + b"]"
+    try:
+        if not blob.isascii():
+            blob.decode()
+        actions = _ACTIONS.decode(blob)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return [_decode_nth(index, body) for index, body in enumerate(bodies)]
+    if len(actions) != len(bodies):
+        return [_decode_nth(index, body) for index, body in enumerate(bodies)]
+    return actions
+
+
+def _decode_nth(index: int, body: bytes) -> SessionAction:
+    what = f"action [{index}]"
+    try:
+        return _decode(checked(body, what, len(body), len(body)), what, MAX_DEPTH)
+    except InvalidJson as error:
+        raise InvalidJson(f"{what}: {error.reason}", error.position) from None

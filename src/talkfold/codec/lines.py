@@ -1,0 +1,264 @@
+"""JSON lines: logged actions with their envelope, and files of actions that a crash may have cut short."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, BinaryIO, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ..actions import SessionAction
+from ..errors import DamagedLine, InvalidAction, NotJsonValue, TalkfoldError, TooLarge
+from ..log import LoggedAction
+from ..model import Json
+from .actions import canonical_body
+from .text import MAX_ACTION_BYTES, MAX_DEPTH, checked, decoded, encoded
+from .values import refuse_unjson
+
+__all__ = (
+    "MAX_LINE_BYTES",
+    "JsonLine",
+    "TornLine",
+    "decode_line",
+    "decode_logged",
+    "encode_logged",
+    "read_jsonl",
+)
+
+MAX_LINE_BYTES = 2 * MAX_ACTION_BYTES
+"""The longest line: an action and an envelope that is not larger."""
+
+_MAX_LINE_DEPTH = MAX_DEPTH + 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_WHAT = "logged action"
+
+T = TypeVar("T")
+
+
+class _Line(Struct, omit_defaults=True):
+    number: int
+    time: Raw
+    action: Raw
+    hash: Raw
+    run: Raw | UnsetType = UNSET
+    actor: Raw | UnsetType = UNSET
+    meta: Raw | UnsetType = UNSET
+
+
+class _Kind(Struct):
+    type: Raw | UnsetType = UNSET
+    action: Raw | UnsetType = UNSET
+
+
+_LINE = msgspec.json.Decoder(_Line)
+_KIND = msgspec.json.Decoder(_Kind)
+_TEXT = msgspec.json.Decoder(str)
+_META: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+
+
+def encode_logged(logged: LoggedAction) -> bytes:
+    """A logged action as one line of JSON, without its line end.
+
+    ``{"number", "time" (RFC 3339, UTC, milliseconds), "run"?, "actor"?, "meta"?, "hash" (hex), "action"}``, where
+    the action is the body verbatim. Raises NotJsonValue for a ``meta`` that is no JSON or a time beyond the
+    year 9999.
+    """
+    refuse_unjson(UNSET if logged.meta is None else logged.meta, "$.meta", what=_WHAT, max_depth=MAX_DEPTH)
+    head: dict[str, Json] = {"number": logged.number, "time": _written_time(logged.time)}
+    optional = {"run": logged.run, "actor": logged.actor, "meta": logged.meta}
+    head |= {name: value for name, value in optional.items() if value is not None}
+    head["hash"] = logged.hash.hex()
+    return encoded(head, _WHAT, MAX_DEPTH)[:-1] + b',"action":' + logged.body + b"}"
+
+
+def _written_time(time: int) -> str:
+    try:
+        moment = _EPOCH + time * _MILLISECOND
+    except OverflowError:
+        raise NotJsonValue("$.time", f"{time} ms since 1970 is no date of the years 1 to 9999") from None
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def decode_logged(data: bytes | str) -> LoggedAction:
+    """A logged action from its line. The body comes back verbatim; the hash is taken as it stands, not verified.
+
+    Raises TooLarge, TooDeep, InvalidJson, InvalidAction (with the path).
+    """
+    line = decoded(_LINE, checked(data, _WHAT, MAX_LINE_BYTES, _MAX_LINE_DEPTH), _WHAT, _MAX_LINE_DEPTH)
+    try:
+        action, body = canonical_body(bytes(line.action))
+    except InvalidAction as error:
+        raise InvalidAction(error.what, error.reason, "$.action" + error.path[1:]) from None
+    return LoggedAction(
+        number=line.number,
+        time=_read_time(_field(_TEXT, line.time, "$.time")),
+        action=action,
+        body=body,
+        hash=_read_hash(_field(_TEXT, line.hash, "$.hash")),
+        run=None if line.run is UNSET else _field(_TEXT, line.run, "$.run"),
+        actor=None if line.actor is UNSET else _field(_TEXT, line.actor, "$.actor"),
+        meta=None if line.meta is UNSET else _field(_META, line.meta, "$.meta"),
+    )
+
+
+def _field(decoder: msgspec.json.Decoder[T], raw: Raw, path: str) -> T:
+    try:
+        return decoded(decoder, bytes(raw), _WHAT, MAX_DEPTH)
+    except InvalidAction as error:
+        raise InvalidAction(_WHAT, error.reason, path + error.path[1:]) from None
+
+
+def _read_time(text: str) -> int:
+    try:
+        if _TIME.fullmatch(text) is None:
+            raise ValueError
+        return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+    except ValueError:
+        raise InvalidAction(
+            _WHAT, f"{text!r} is no time such as 2026-01-31T12:00:00.000Z", "$.time"
+        ) from None
+
+
+def _read_hash(text: str) -> bytes:
+    if _HASH.fullmatch(text) is None:
+        raise InvalidAction(_WHAT, "expected 64 hexadecimal digits in small letters", "$.hash")
+    return bytes.fromhex(text)
+
+
+# ---- files of lines ---------------------------------------------------------------------------------------
+
+
+class JsonLine(Struct, frozen=True):
+    """A line that was read: its place in the file (from 1), the action, its body, and its envelope if it has one."""
+
+    line: int
+    action: SessionAction
+    body: bytes
+    logged: LoggedAction | None = None
+
+
+class TornLine(Struct, frozen=True):
+    """The last line, cut short by a crash: its place in the file (from 1) and how many bytes are left of it."""
+
+    line: int
+    size: int
+
+
+_Decoder: TypeAlias = Callable[[int, bytes], T]
+
+
+def decode_line(line: int, data: bytes) -> JsonLine:
+    """What a line of a JSONL file holds: a bare action, or one with its envelope."""
+    if b'"action"' in data:
+        kind = decoded(_KIND, checked(data, _WHAT, MAX_LINE_BYTES, _MAX_LINE_DEPTH), _WHAT, _MAX_LINE_DEPTH)
+        if kind.action is not UNSET and kind.type is UNSET:
+            logged = decode_logged(data)
+            return JsonLine(line, logged.action, logged.body, logged)
+    action, body = canonical_body(data)
+    return JsonLine(line, action, body)
+
+
+def read_jsonl(source: bytes | BinaryIO, decode: _Decoder[T] = decode_line) -> Iterator[T | TornLine]:  # type: ignore[assignment]
+    """What the lines of a JSONL file hold, one at a time, from bytes or from a binary stream.
+
+    Blank lines and a byte order mark at the start are skipped. A last line without its line end that is the
+    beginning of a JSON object, or nothing but NUL bytes, is what a crash leaves behind: it comes as a TornLine, always
+    last. Anything else that cannot be read raises DamagedLine with the line's number. ``decode(line number,
+    bytes)`` says what a line holds.
+    """
+    for number, data in _lines(source):
+        try:
+            yield decode(number, data)
+        except TalkfoldError as error:
+            if not data.endswith(b"\n") and _is_torn(data):
+                yield TornLine(number, len(data))
+                return
+            raise DamagedLine(number, error) from error
+
+
+def _lines(source: bytes | BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    for data in _split(source):
+        number += 1
+        if number == 1:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        if data.strip(b" \t\r\n"):
+            yield number, data
+
+
+def _split(source: bytes | BinaryIO) -> Iterator[bytes]:
+    if isinstance(source, bytes):
+        start = 0
+        while start < len(source):
+            end = source.find(b"\n", start) + 1 or len(source)
+            yield source[start:end]
+            start = end
+    else:
+        number = 0
+        while data := source.readline(MAX_LINE_BYTES + 2):
+            number += 1
+            if len(data) > MAX_LINE_BYTES + 1:
+                raise DamagedLine(number, TooLarge("line", len(data), MAX_LINE_BYTES))
+            yield data
+
+
+# ---- is it the beginning of a JSON object? ----------------------------------------------------------------
+
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+_CLOSING = {"{": "}", "[": "]"}
+_STRING_ENDS = ("", '"', '\\"', '0"', '00"', '000"', '0000"', 'u0000"')
+_VALUE_ENDS = ("", ":0", "0", '"":0', *("true"[i:] for i in (1, 2, 3)), *("false"[i:] for i in (1, 2, 3, 4)))
+_VALUE_ENDS += tuple("null"[i:] for i in (1, 2, 3))
+
+
+def _is_torn(data: bytes) -> bool:
+    """Whether more bytes could make a JSON object of this: tried out, with the few endings that there are."""
+    data = data.rstrip(b"\0")
+    if not data:
+        return True
+    text = data.decode("utf-8", "ignore") if _cut_inside_character(data) else _decoded_or_empty(data)
+    if not text.lstrip(" \t\r").startswith("{"):
+        return False
+    closing: list[str] = []
+    for token in _TOKENS.finditer(text):
+        if token[0] in _CLOSING:
+            closing.append(_CLOSING[token[0]])
+        elif token[0] in "]}" and closing:
+            closing.pop()
+    if not closing:
+        return False
+    tail = "".join(reversed(closing))
+    return any(_parses(text + s + v + tail) for s in _STRING_ENDS for v in _VALUE_ENDS)
+
+
+def _cut_inside_character(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
+
+
+def _decoded_or_empty(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _parses(text: str) -> bool:
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        json.loads(text, parse_constant=refuse, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,171 @@
+"""JSON text and its limits: from bytes or str to checked bytes, to typed values, and back.
+
+JSON here is JavaScript's: a string is a row of UTF-16 units, so an escaped lone surrogate is legal in it.
+msgspec refuses those; only a text that holds one takes the slower exact path through the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import accumulate
+from math import isfinite
+from typing import Any, NoReturn, TypeVar, cast
+
+import msgspec
+
+from ..errors import InvalidAction, InvalidJson, TooDeep, TooLarge
+
+__all__ = (
+    "MAX_ACTION_BYTES",
+    "MAX_DEPTH",
+    "MAX_DOCUMENT_BYTES",
+    "MAX_DOCUMENT_DEPTH",
+    "checked",
+    "decoded",
+    "encoded",
+    "utf8",
+)
+
+MAX_ACTION_BYTES = 16 * 2**20
+"""The largest action, in bytes of UTF-8."""
+
+MAX_DOCUMENT_BYTES = 256 * 2**20
+"""The largest session state or list of messages, in bytes of UTF-8."""
+
+MAX_DEPTH = 200
+"""How deep brackets may nest in an action."""
+
+MAX_DOCUMENT_DEPTH = 600
+"""How deep brackets may nest in a state or in messages, where every nested run adds five levels."""
+
+T = TypeVar("T")
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_BYTE = re.compile(r"(.*?) ?\(byte (\d+)\)")
+_AT = re.compile(r"(.*) - at `(.*)`", re.DOTALL)
+_FREE_FIELDS = frozenset(("input", "output", "providerMetadata"))
+
+
+def utf8(text: str) -> bytes:
+    """JSON text as UTF-8; a raw lone surrogate in it, which UTF-8 cannot hold, as its ``\\udXXX`` escape."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text).encode()
+
+
+def checked(data: bytes | str, what: str, max_bytes: int, max_depth: int) -> bytes:
+    """The text as bytes, once its size, its depth and its UTF-8 are known to be good: before anything is read."""
+    if len(data) > max_bytes:
+        raise TooLarge(what, len(data), max_bytes)
+    if isinstance(data, str):
+        data = utf8(data)
+        if len(data) > max_bytes:
+            raise TooLarge(what, len(data), max_bytes)
+    elif not data.isascii():
+        # msgspec skips unknown fields without looking at their bytes.
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidJson("the bytes are not UTF-8", error.start) from None
+    if data.count(b"[") + data.count(b"{") > max_depth and _depth(data) > max_depth:
+        raise TooDeep(what, max_depth)
+    return data
+
+
+def _depth(data: bytes) -> int:
+    """How deep brackets nest outside of strings."""
+    brackets = _STRING.sub(b"", data).translate(_STEPS, _NOT_BRACKETS)
+    return max(accumulate(memoryview(brackets).cast("b")), default=0)
+
+
+def decoded(decoder: msgspec.json.Decoder[T], data: bytes, what: str, max_depth: int) -> T:
+    """A typed value from checked bytes. Raises InvalidJson, InvalidAction, TooDeep."""
+    try:
+        try:
+            return decoder.decode(data)
+        except msgspec.ValidationError as error:
+            _refuse(error, what)
+        except msgspec.DecodeError as error:
+            if _SURROGATE_ESCAPE.search(data) is None:
+                raise _malformed(str(error)) from None
+        return _exactly(cast("type[T]", decoder.type), data, what)
+    except RecursionError:
+        # The limit was kept, but the caller's own stack has left too little room.
+        raise TooDeep(what, max_depth) from None
+
+
+def _malformed(reason: str) -> InvalidJson:
+    found = _BYTE.fullmatch(reason.removeprefix("JSON is malformed: "))
+    return InvalidJson(found[1], int(found[2])) if found else InvalidJson(reason[0].lower() + reason[1:])
+
+
+def _exactly(kind: type[T], data: bytes, what: str) -> T:
+    text = data.decode()
+    try:
+        document = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise InvalidJson(error.msg, len(utf8(text[: error.pos]))) from None
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise InvalidJson(str(error)) from None
+    _drop_unwritable_keys(document)
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        _refuse(error, what)
+    except UnicodeEncodeError:
+        raise InvalidAction(what, "half a surrogate pair stands where only fixed words may") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InvalidJson(f"{name} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise InvalidJson(f"the number {digits[:40]} is out of range")
+    return number
+
+
+def _drop_unwritable_keys(document: object) -> None:
+    # msgspec cannot look up a field name with a lone surrogate in it. No field has one, so such a key is an
+    # unknown field and may go; inside the fields that hold free JSON every key stays.
+    stack = [document]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            fields = cast("dict[str, object]", item)
+            for key in [key for key in fields if _SURROGATE.search(key)]:
+                del fields[key]
+            stack.extend(value for key, value in fields.items() if key not in _FREE_FIELDS)
+        elif isinstance(item, list):
+            stack.extend(cast("list[object]", item))
+
+
+def _refuse(error: msgspec.ValidationError, what: str) -> NoReturn:
+    found = _AT.fullmatch(str(error))
+    reason, path = (found[1], found[2]) if found else (str(error), "$")
+    if reason.endswith("out of range"):
+        raise InvalidJson(f"{reason[0].lower()}{reason[1:]} at {path}") from None
+    raise InvalidAction(what, reason[0].lower() + reason[1:], path) from None
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def encoded(value: Any, what: str, max_depth: int) -> bytes:
+    """JSON of a value whose free fields are known to be JSON. Raises TooDeep."""
+    try:
+        try:
+            return _ENCODER.encode(value)
+        except UnicodeEncodeError:
+            plain = msgspec.to_builtins(value)
+            return utf8(json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    except RecursionError:
+        raise TooDeep(what, max_depth) from None

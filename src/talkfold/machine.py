@@ -1,0 +1,155 @@
+"""The two machines, as data: where a session is, and where a tool call is.
+
+This file is the only place that knows which state follows which. Each table is declared once, as rows for
+``transitions``, whose ``Machine`` checks it; then it is flattened to a dict, because a fold asks a hundred
+thousand times. A pair of state and trigger that has no row means: *stays as it is*. The flattened dicts
+say that too: they hold every pair.
+
+States and triggers are the words of the wire: an action's type, or a stream part's. Where one type has several
+effects, the trigger says which: ``finish aborted``, ``toolPhase running``, ``tool-error [cancelled]``. What the
+tables do not say is in the reducer: which call a part means, that ``retry`` needs a user message, and that a part
+of a nested run moves that run's calls and never the session's status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, TypedDict, cast, get_args
+
+from transitions import Machine
+
+from .model import SessionStatus, ToolCallState
+
+__all__ = (
+    "FINISHED",
+    "OPEN",
+    "SESSION",
+    "SESSION_NEXT",
+    "TOOL_CALL",
+    "TOOL_CALL_NEXT",
+    "TRIGGERS",
+    "Row",
+    "Trigger",
+    "to_mermaid",
+)
+
+Trigger: TypeAlias = str
+
+
+class Row(TypedDict):
+    """One row of a table: in these states (``*``: in any), this trigger leads there."""
+
+    trigger: Trigger
+    source: str | list[str]
+    dest: str
+
+
+OPEN: Final = frozenset[ToolCallState](("running", "awaiting-confirmation"))
+"""A call that has not ended."""
+
+FINISHED: Final = frozenset[ToolCallState](("done", "error"))
+"""A call whose tool has run. A cancelled call is neither open nor finished."""
+
+TRIGGERS: Final[tuple[Trigger, ...]] = (
+    "send",
+    "toolPhase running",
+    "toolPhase awaiting-confirmation",
+    "stop",
+    "retry",
+    "reset",
+    "message-start",
+    "text-delta",
+    "reasoning",
+    "tool-call",
+    "tool-result",
+    "tool-error",
+    "tool-error [cancelled]",
+    "step-finish",
+    "finish stop",
+    "finish max-steps",
+    "finish aborted",
+    "error",
+)
+"""Everything that can happen, to both machines."""
+
+_open = sorted(OPEN, reverse=True)
+
+SESSION: Final[list[Row]] = [
+    {"trigger": "send", "source": "*", "dest": "streaming"},
+    {"trigger": "retry", "source": "*", "dest": "streaming"},
+    {"trigger": "finish stop", "source": "*", "dest": "idle"},
+    {"trigger": "finish max-steps", "source": "*", "dest": "idle"},
+    {"trigger": "finish aborted", "source": "*", "dest": "idle"},
+    {"trigger": "stop", "source": "*", "dest": "idle"},
+    {"trigger": "reset", "source": "*", "dest": "idle"},
+    {"trigger": "error", "source": "*", "dest": "error"},
+]
+"""Where a session is. It starts idle."""
+
+TOOL_CALL: Final[list[Row]] = [
+    {"trigger": "toolPhase running", "source": _open, "dest": "running"},
+    {"trigger": "toolPhase awaiting-confirmation", "source": _open, "dest": "awaiting-confirmation"},
+    {"trigger": "tool-result", "source": "*", "dest": "done"},
+    {"trigger": "tool-error", "source": "*", "dest": "error"},
+    {"trigger": "tool-error [cancelled]", "source": "*", "dest": "cancelled"},
+    {"trigger": "stop", "source": _open, "dest": "cancelled"},
+    {"trigger": "finish aborted", "source": _open, "dest": "cancelled"},
+    {"trigger": "error", "source": _open, "dest": "cancelled"},
+]
+"""Where a tool call is. It starts running, with its ``tool-call``."""
+
+
+def _machine(states: Sequence[str], rows: Sequence[Row]) -> Machine:
+    return Machine(
+        model=None,
+        states=list(states),
+        transitions=[dict(row) for row in rows],
+        initial=states[0],
+        auto_transitions=False,
+    )
+
+
+def _flattened(machine: Machine) -> Mapping[tuple[str, Trigger], str]:
+    following = {(state, trigger): state for state in machine.states for trigger in TRIGGERS}
+    for trigger in machine.events:
+        for step in machine.get_transitions(trigger):
+            following[step.source, trigger] = step.dest
+    return following
+
+
+_SESSION_STATES = get_args(SessionStatus)
+_TOOL_CALL_STATES = get_args(ToolCallState)
+
+SESSION_NEXT: Final = cast(
+    "Mapping[tuple[SessionStatus, Trigger], SessionStatus]", _flattened(_machine(_SESSION_STATES, SESSION))
+)
+"""(status, trigger) to status, for every pair."""
+
+TOOL_CALL_NEXT: Final = cast(
+    "Mapping[tuple[ToolCallState, Trigger], ToolCallState]",
+    _flattened(_machine(_TOOL_CALL_STATES, TOOL_CALL)),
+)
+"""(state, trigger) to state, for every pair."""
+
+
+def to_mermaid(states: Sequence[str], rows: Sequence[Row]) -> str:
+    """A table as a mermaid state diagram, made from the rows; triggers with the same way share one arrow.
+
+    The first state is where it starts.
+    """
+    machine = _machine(states, rows)
+    arrows: dict[tuple[str, str], list[Trigger]] = {}
+    for trigger in machine.events:
+        for step in machine.get_transitions(trigger):
+            arrows.setdefault((step.source, step.dest), []).append(trigger)
+    names = {state: state.replace("-", "_") for state in states}
+    lines = ["stateDiagram-v2"]
+    lines += [f'    state "{state}" as {name}' for state, name in names.items() if state != name]
+    lines.append(f"    [*] --> {names[states[0]]}")
+    lines += [
+        f"    {names[source]} --> {names[dest]}: {'<br/>'.join(arrows[source, dest])}"
+        for source in states
+        for dest in states
+        if (source, dest) in arrows
+    ]
+    return "\n".join(lines) + "\n"
