@@ -14,7 +14,7 @@ of a nested run moves that run's calls and never the session's status.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias, TypedDict, cast, get_args
+from typing import Final, NamedTuple, TypeAlias, TypedDict, cast, get_args
 
 from transitions import Machine
 
@@ -25,8 +25,10 @@ __all__ = (
     "OPEN",
     "SESSION",
     "SESSION_NEXT",
+    "SESSION_STATES",
     "TOOL_CALL",
     "TOOL_CALL_NEXT",
+    "TOOL_CALL_STATES",
     "TRIGGERS",
     "Row",
     "Trigger",
@@ -34,6 +36,9 @@ __all__ = (
 )
 
 Trigger: TypeAlias = str
+
+SESSION_STATES: Final[tuple[SessionStatus, ...]] = get_args(SessionStatus)
+TOOL_CALL_STATES: Final[tuple[ToolCallState, ...]] = get_args(ToolCallState)
 
 
 class Row(TypedDict):
@@ -44,10 +49,10 @@ class Row(TypedDict):
     dest: str
 
 
-OPEN: Final = frozenset[ToolCallState](("running", "awaiting-confirmation"))
+OPEN: Final[frozenset[ToolCallState]] = frozenset(("running", "awaiting-confirmation"))
 """A call that has not ended."""
 
-FINISHED: Final = frozenset[ToolCallState](("done", "error"))
+FINISHED: Final[frozenset[ToolCallState]] = frozenset(("done", "error"))
 """A call whose tool has run. A cancelled call is neither open nor finished."""
 
 TRIGGERS: Final[tuple[Trigger, ...]] = (
@@ -72,7 +77,7 @@ TRIGGERS: Final[tuple[Trigger, ...]] = (
 )
 """Everything that can happen, to both machines."""
 
-_open = sorted(OPEN, reverse=True)
+_open: list[str] = ["running", "awaiting-confirmation"]
 
 SESSION: Final[list[Row]] = [
     {"trigger": "send", "source": "*", "dest": "streaming"},
@@ -109,25 +114,32 @@ def _machine(states: Sequence[str], rows: Sequence[Row]) -> Machine:
     )
 
 
+class _Step(NamedTuple):
+    source: str
+    dest: str
+
+
+def _steps(machine: Machine) -> list[tuple[Trigger, _Step]]:
+    return [
+        (trigger, _Step(step.source, str(step.dest)))
+        for trigger in machine.events
+        for step in machine.get_transitions(trigger)
+    ]
+
+
 def _flattened(machine: Machine) -> Mapping[tuple[str, Trigger], str]:
-    following = {(state, trigger): state for state in machine.states for trigger in TRIGGERS}
-    for trigger in machine.events:
-        for step in machine.get_transitions(trigger):
-            following[step.source, trigger] = step.dest
-    return following
+    stays = {(state, trigger): state for state in machine.states for trigger in TRIGGERS}
+    return stays | {(step.source, trigger): step.dest for trigger, step in _steps(machine)}
 
-
-_SESSION_STATES = get_args(SessionStatus)
-_TOOL_CALL_STATES = get_args(ToolCallState)
 
 SESSION_NEXT: Final = cast(
-    "Mapping[tuple[SessionStatus, Trigger], SessionStatus]", _flattened(_machine(_SESSION_STATES, SESSION))
+    "Mapping[tuple[SessionStatus, Trigger], SessionStatus]", _flattened(_machine(SESSION_STATES, SESSION))
 )
 """(status, trigger) to status, for every pair."""
 
 TOOL_CALL_NEXT: Final = cast(
     "Mapping[tuple[ToolCallState, Trigger], ToolCallState]",
-    _flattened(_machine(_TOOL_CALL_STATES, TOOL_CALL)),
+    _flattened(_machine(TOOL_CALL_STATES, TOOL_CALL)),
 )
 """(state, trigger) to state, for every pair."""
 
@@ -138,16 +150,15 @@ def to_mermaid(states: Sequence[str], rows: Sequence[Row]) -> str:
     The first state is where it starts.
     """
     machine = _machine(states, rows)
-    arrows: dict[tuple[str, str], list[Trigger]] = {}
-    for trigger in machine.events:
-        for step in machine.get_transitions(trigger):
-            arrows.setdefault((step.source, step.dest), []).append(trigger)
+    arrows: dict[_Step, list[Trigger]] = {}
+    for trigger, step in _steps(machine):
+        arrows.setdefault(step, []).append(trigger)
     names = {state: state.replace("-", "_") for state in states}
     lines = ["stateDiagram-v2"]
     lines += [f'    state "{state}" as {name}' for state, name in names.items() if state != name]
     lines.append(f"    [*] --> {names[states[0]]}")
     lines += [
-        f"    {names[source]} --> {names[dest]}: {'<br/>'.join(arrows[source, dest])}"
+        f"    {names[source]} --> {names[dest]}: {'<br/>'.join(arrows[_Step(source, dest)])}"
         for source in states
         for dest in states
         if (source, dest) in arrows

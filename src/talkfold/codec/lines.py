@@ -214,8 +214,8 @@ def _split(source: bytes | BinaryIO) -> Iterator[bytes]:
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 _CLOSING = {"{": "}", "[": "]"}
 _STRING_ENDS = ("", '"', '\\"', '0"', '00"', '000"', '0000"', 'u0000"')
-_VALUE_ENDS = ("", ":0", "0", '"":0', *("true"[i:] for i in (1, 2, 3)), *("false"[i:] for i in (1, 2, 3, 4)))
-_VALUE_ENDS += tuple("null"[i:] for i in (1, 2, 3))
+_WORD_ENDS = tuple(word[i:] for word in ("true", "false", "null") for i in range(1, len(word)))
+_VALUE_ENDS = ("", ":0", "0", '"":0', *_WORD_ENDS)
 
 
 def _is_torn(data: bytes) -> bool:
