@@ -17,7 +17,6 @@ from .lines import (
     encode_logged,
     read_jsonl,
 )
-from .plain import decode_json, encode_json
 from .states import decode_messages, decode_state, encode_messages, encode_state
 from .text import MAX_ACTION_BYTES, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH
 
@@ -33,13 +32,11 @@ __all__ = (
     "decode_action",
     "decode_actions",
     "decode_json",
-    "decode_json",
     "decode_line",
     "decode_logged",
     "decode_messages",
     "decode_state",
     "encode_action",
-    "encode_json",
     "encode_json",
     "encode_logged",
     "encode_messages",
