@@ -1,0 +1,85 @@
+"""The command: from arguments to an exit code.
+
+Every end has one place here: 0 ok, an error's own code with what was wrong and the next step, 2 for usage,
+130 when interrupted, 141 when the reader of stdout went away, 70 for what should not happen.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Group, Parameter
+
+from .._version import __version__
+from ..errors import TalkfoldError
+from .commands import COMMANDS, GROUPS
+from .output import on_terminal, say
+
+__all__ = ("INTERNAL", "INTERRUPTED", "PIPE_CLOSED", "USAGE", "build", "run")
+
+USAGE = 2
+INTERNAL = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141  # what a shell reports for a program that SIGPIPE ended
+
+_ABOUT = """Agent conversations as append-only logs that fold into state: reload, audit and retry them safely.
+
+Data goes to stdout, words to stderr. Start with `talkfold demo`."""
+
+
+def build(*, styled: bool = False) -> App:
+    """The cyclopts application; ``styled`` draws its help pages with colour and frames."""
+    app = App(
+        name="talkfold",
+        version=__version__,
+        help=_ABOUT,
+        help_formatter="default" if styled else "plain",
+        default_parameter=Parameter(negative=()),
+        result_action="return_value",
+    )
+    groups = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
+    for place, command in enumerate(COMMANDS):
+        app.command(
+            command.target,
+            name=command.name,
+            group=groups[command.group],
+            sort_key=place,
+            help_epilogue=f"Example: {command.example}",
+        )
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and give its exit code. Errors are told on stderr; nothing is raised."""
+    try:
+        app = build(styled=on_terminal())
+        if not arguments or arguments[0] in app.help_flags:
+            for command in COMMANDS:  # the overview says what each command does, so each must be loaded
+                app[command.name]
+        code = app(list(arguments), exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except CycloptsError as error:
+        known = next((each.name for each in COMMANDS if each.name in arguments[:1]), None)
+        say(f"talkfold: {error}", f"  See `talkfold {f'{known} ' if known else ''}--help`.")
+        return USAGE
+    except TalkfoldError as error:
+        say(f"talkfold: {error}", f"  {error.next_step}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered has no reader either: let the interpreter's last flush go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception as error:
+        if os.environ.get("TALKFOLD_DEBUG"):
+            traceback.print_exc()
+        say(
+            f"talkfold: this should not have happened ({type(error).__name__}: {error})",
+            "  Run it again with TALKFOLD_DEBUG=1 for the traceback, and report it with that.",
+        )
+        return INTERNAL

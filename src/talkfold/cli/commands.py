@@ -1,0 +1,54 @@
+"""Every command as data: its name, where its code is, the group it is shown in, and an example that runs.
+
+Adding a command is a row here and a function there. The code of a command is imported only when it is called.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ("COMMANDS", "GROUPS", "Command")
+
+
+class Command(NamedTuple):
+    """A command: ``target`` is ``module:function``, ``example`` is what a person would type."""
+
+    name: str
+    target: str
+    group: str
+    example: str
+
+
+_START = "Start here"
+_LOOK = "Look at a session"
+_MOVE = "In and out"
+_CHANGE = "Change a session"
+_PLACE = "The database"
+_PURE = "Without a database"
+
+GROUPS = (_START, _LOOK, _MOVE, _CHANGE, _PLACE, _PURE)
+"""The groups in the order of the help page."""
+
+
+def _command(group: str, name: str, target: str, example: str) -> Command:
+    return Command(name, f"talkfold.cli.{target}", group, f"talkfold {name}{example and ' '}{example}")
+
+
+COMMANDS = (
+    _command(_START, "demo", "demo:demo", ""),
+    _command(_LOOK, "list", "sessions:list_sessions", "--title mugs"),
+    _command(_LOOK, "show", "reading:show", "order-17 --at 4"),
+    _command(_LOOK, "steps", "reading:steps", "order-17 --from 3 --to 9"),
+    _command(_LOOK, "retry", "reading:retry", "order-17"),
+    _command(_LOOK, "check", "proof:check", "--all"),
+    _command(_MOVE, "import", "importing:import_file", "--format openai chats.jsonl"),
+    _command(_MOVE, "export", "exporting:export", "order-17 --format openai"),
+    _command(_CHANGE, "fork", "sessions:fork", "order-17 --at 4"),
+    _command(_CHANGE, "rename", "sessions:rename", "order-17 'Two blue mugs'"),
+    _command(_CHANGE, "erase", "sessions:erase", "order-17 --yes"),
+    _command(_PLACE, "migrate", "database:migrate", "--check"),
+    _command(_PLACE, "doctor", "database:doctor", ""),
+    _command(_PURE, "fold", "folding:fold_log", "run.jsonl"),
+    _command(_PURE, "resumable", "folding:resumable_messages", "messages.json"),
+)
+"""All commands in the order of the help page."""

@@ -1,0 +1,185 @@
+"""``list``, ``fork``, ``rename``, ``erase``: sessions as wholes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ..errors import InvalidArgument
+from ..model import Json, SessionStatus
+from ..store.protocol import Page, Session
+from .opening import find, opened
+from .options import AtNumber, Form, RowForm, SessionId, Where
+from .output import Column, clean, document, record, say, table
+from .wording import clock, moment
+
+__all__ = ("erase", "fork", "list_sessions", "rename", "session_json")
+
+
+def session_json(session: Session) -> dict[str, Json]:
+    """A session's row as JSON: camelCase, times as RFC 3339, the digest as hex, absent instead of null."""
+    row: dict[str, Json] = {
+        "id": session.id,
+        "owner": session.owner,
+        "title": session.title,
+        "status": session.status,
+        "number": session.number,
+        "digest": session.digest.hex(),
+        "size": session.size,
+        "created": moment(session.created),
+        "updated": moment(session.updated),
+        "metadata": session.metadata,
+        "forkedFrom": session.forked_from,
+        "forkedAt": session.forked_at,
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+_COLUMNS: Sequence[Column[Session]] = (
+    ("id", lambda it: it.id),
+    ("status", lambda it: it.status),
+    ("actions", lambda it: str(it.number)),
+    ("updated (UTC)", lambda it: clock(it.updated)),
+    ("owner", lambda it: it.owner or "-"),
+    ("title", lambda it: it.title or "-"),
+)
+
+
+async def list_sessions(
+    *,
+    status: Annotated[SessionStatus | None, Parameter(help="Only sessions with this status.")] = None,
+    title: Annotated[str | None, Parameter(help="Only sessions with this text in the title.")] = None,
+    where_: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--where",
+            help="Only sessions whose metadata has KEY=VALUE; may be repeated. A value that reads as a JSON "
+            "number, true, false or null is meant so; put JSON quotes around it to mean the text.",
+        ),
+    ] = (),
+    limit: Annotated[int, Parameter(help="At most so many sessions, 1 to 1,000.")] = 50,
+    cursor: Annotated[str | None, Parameter(help="Go on where an earlier list ended.")] = None,
+    where: Where = Where(),
+    form: RowForm = RowForm(),
+) -> None:
+    """List sessions, newest first.
+
+    When there are more, the cursor of the next page is told on stderr, and in `--json` as `next`.
+    """
+    wanted = dict(map(_condition, where_))
+    async with opened(where, metadata_keys=tuple(wanted)) as store:
+        page = await store.list(
+            owner=where.owner, status=status, title=title, metadata=wanted or None, limit=limit, cursor=cursor
+        )
+    _answer(page, form)
+
+
+def _answer(page: Page, form: RowForm) -> None:
+    if form.json:
+        more = {} if page.next is None else {"next": page.next}
+        document({"sessions": [session_json(each) for each in page.sessions], **more})
+        return
+    if form.jsonl:
+        for session in page.sessions:
+            record(session_json(session))
+    elif page.sessions:
+        table(_COLUMNS, page.sessions, {"id": "bold"})
+    else:
+        say("No sessions.")
+    if page.next is not None:
+        say(f"There are more: --cursor {page.next}")
+
+
+def _condition(given: str) -> tuple[str, Any]:
+    key, equals, text = given.partition("=")
+    if not key or not equals:
+        raise InvalidArgument("--where", f"{given!r} is not KEY=VALUE")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return key, text if isinstance(value, dict | list) else value
+
+
+async def fork(
+    session: SessionId,
+    /,
+    *,
+    at: AtNumber = None,
+    new_id: Annotated[
+        str | None, Parameter(help="The id of the new session. [default: a random one]")
+    ] = None,
+    title: Annotated[str | None, Parameter(help="The title of the new session.")] = None,
+    where: Where = Where(),
+    form: Form = Form(),
+) -> None:
+    """Make a new session whose log is a copy of another's, whole or up to an action.
+
+    The new session's id is printed; the old session stays as it is.
+    """
+    async with opened(where) as store:
+        source = await find(store, session, where)
+        made = await store.fork(source.id, at=at, new_id=new_id, owner=source.owner, title=title)
+    if form.json:
+        document(session_json(made))
+        return
+    sys.stdout.write(clean(made.id) + "\n")
+    say(f"Forked from {source.id} at {made.forked_at}.")
+
+
+async def rename(
+    session: SessionId,
+    title: Annotated[str, Parameter(help="The new title.")],
+    /,
+    *,
+    where: Where = Where(),
+    form: Form = Form(),
+) -> None:
+    """Give a session another title. The log is not touched."""
+    async with opened(where) as store:
+        found = await find(store, session, where)
+        renamed = await store.update(found.id, owner=found.owner, title=title)
+    if form.json:
+        document(session_json(renamed))
+    else:
+        say(f"{renamed.id} is now called {title!r}.")
+
+
+async def erase(
+    session: SessionId,
+    /,
+    *,
+    yes: Annotated[
+        bool, Parameter(name=("--yes", "-y"), help="Do not ask. The id must then be the whole id.")
+    ] = False,
+    by: Annotated[str | None, Parameter(help="Who erases it, for the tombstone.")] = None,
+    where: Where = Where(),
+    form: Form = Form(),
+) -> None:
+    """Remove a session for good: its whole log and everything made from it.
+
+    A tombstone without content stays, so that the id is never used again. Asks before it does anything.
+    """
+    async with opened(where) as store:
+        found = await (store.get(session, owner=where.owner) if yes else find(store, session, where))
+        if not yes and not _agreed(found):
+            say("Nothing was erased.")
+            return
+        tombstone = await store.erase(found.id, owner=found.owner, by=by)
+    if form.json:
+        document({"erased": tombstone.id, "number": tombstone.number, "at": moment(tombstone.at)})
+    else:
+        say(f"Erased {tombstone.id} and its {tombstone.number} actions.")
+
+
+def _agreed(session: Session) -> bool:
+    if not sys.stdin.isatty():
+        raise InvalidArgument("--yes", "there is nobody here to ask; say it to erase without a question")
+    called = f" ({session.title})" if session.title else ""
+    sys.stderr.write(clean(f"Erase {session.id}{called} with {session.number} actions for good? [y/N] "))
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -1,0 +1,163 @@
+"""How actions, messages and parts read for people. Only words here; what they mean is in the reducer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from ..actions import (
+    Finish,
+    MessageStart,
+    Part,
+    Reasoning,
+    Reset,
+    Retry,
+    RunError,
+    Send,
+    SessionAction,
+    StepFinish,
+    Stop,
+    TextDelta,
+    ToolCall,
+    ToolError,
+    ToolPhase,
+    ToolResult,
+)
+from ..model import UNSET, AgentMessage, AgentPart, Json, ReasoningPart, SessionState, TextPart, ToolPart
+from .output import Line, line, preview
+
+__all__ = (
+    "STATE_STYLES",
+    "action_kind",
+    "action_text",
+    "clock",
+    "count",
+    "message_lines",
+    "moment",
+    "part_lines",
+    "state_lines",
+    "value_text",
+)
+
+STATE_STYLES = {
+    "running": "yellow",
+    "awaiting-confirmation": "yellow",
+    "done": "green",
+    "error": "red",
+    "cancelled": "magenta",
+    "idle": "green",
+    "streaming": "yellow",
+}
+"""The colour of a call's state or a session's status; the word itself always stands there too."""
+
+_SPEAKER = {"user": ("you      ", "bold cyan"), "assistant": ("assistant", "bold blue")}
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """``1 call``, ``2 calls``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def moment(time: int) -> str:
+    """Milliseconds since 1970 as RFC 3339 in UTC, with milliseconds."""
+    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def clock(time: int) -> str:
+    """Milliseconds since 1970 as a date and a time of day in UTC, to the second."""
+    return datetime.fromtimestamp(time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def value_text(value: Json, width: int = 72) -> str:
+    """A JSON value on one line; the text blocks of a tool's output read as their text."""
+    if isinstance(value, str):
+        return preview(value, width)
+    blocks: Any = value.get("content") if isinstance(value, dict) else None
+    if isinstance(blocks, list) and blocks and all(_is_text(block) for block in blocks):
+        return preview(" ".join(block["text"] for block in blocks), width)
+    return preview(json.dumps(value, ensure_ascii=False), width)
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+# ---- actions --------------------------------------------------------------------------------------------
+
+_WORDS: dict[type[Any], Callable[[Any], str]] = {
+    Send: lambda it: preview(it.text),
+    ToolPhase: lambda it: f"{it.name} is {it.state}" + (f": {preview(it.prompt)}" if it.prompt else ""),
+    Stop: lambda _: "",
+    Retry: lambda _: "",
+    Reset: lambda _: "",
+    MessageStart: lambda it: it.message_id,
+    TextDelta: lambda it: preview(it.delta),
+    Reasoning: lambda it: preview(it.text),
+    ToolCall: lambda it: f"{it.id} {it.name} {value_text(it.input, 56)}",
+    ToolResult: lambda it: f"{it.id} → {value_text(it.output, 64)}",
+    ToolError: lambda it: f"{it.id} → {preview(it.error, 64)}",
+    StepFinish: lambda it: f"{it.step:g}",
+    Finish: lambda it: it.reason,
+    RunError: lambda it: preview(it.error) + (f" ({it.code})" if it.code else ""),
+}
+
+
+def action_kind(action: SessionAction) -> str:
+    """The wire name of what happened: the action's own, or that of the stream part it carries."""
+    what = action.part if isinstance(action, Part) else action
+    return str(what.__struct_config__.tag)
+
+
+def action_text(action: SessionAction) -> str:
+    """What happened, in a few words; a nested one begins with the delegate call it belongs to."""
+    if isinstance(action, Part):
+        inside = f"in {action.within}: " if action.within is not None else ""
+        return inside + _WORDS[type(action.part)](action.part)
+    return _WORDS[type(action)](action)
+
+
+# ---- messages and states --------------------------------------------------------------------------------
+
+
+def state_lines(state: SessionState) -> Iterator[Line]:
+    """A conversation as a person reads it: who said what, each call with where it is and what came back."""
+    for message in state.messages:
+        yield from message_lines(message)
+    if state.error is not None:
+        yield line(("error    ", "bold red"), f" {state.error.message}")
+
+
+def message_lines(message: AgentMessage, indent: int = 0) -> Iterator[Line]:
+    """One message: the speaker before its first part, the rest under it."""
+    speaker = _SPEAKER[message.role]
+    if not message.parts:
+        yield line(speaker, (" (nothing yet)", "dim"), indent=indent)
+    for place, part in enumerate(message.parts):
+        yield from part_lines(part, indent, speaker if place == 0 else (" " * len(speaker[0]), ""))
+
+
+def part_lines(part: AgentPart, indent: int = 0, before: tuple[str, str] = ("", "")) -> Iterator[Line]:
+    """One part of a message on a line, the messages of a nested run under it."""
+    lead: tuple[tuple[str, str], ...] = (before, (" ", "")) if before[0] else ()
+    if isinstance(part, TextPart):
+        yield line(*lead, preview(part.text, 400), indent=indent)
+    elif isinstance(part, ReasoningPart):
+        yield line(*lead, ("thinks: " + preview(part.text, 120), "dim italic"), indent=indent)
+    else:
+        yield line(*lead, *_call_spans(part), indent=indent)
+        for message in part.agent.messages if part.agent else ():
+            yield from message_lines(message, indent + len(before[0]) + 3)
+
+
+def _call_spans(part: ToolPart) -> Iterable[str | tuple[str, str]]:
+    yield (part.name, "bold")
+    yield f" {value_text(part.input, 48)} "
+    yield (f"[{part.state}]", STATE_STYLES[part.state])
+    if part.prompt is not None:
+        yield f" asks: {preview(part.prompt, 60)}"
+    if part.output is not UNSET:
+        yield f" → {value_text(part.output, 60)}"
+    if part.error is not None:
+        yield f" → {preview(part.error, 60)}"
