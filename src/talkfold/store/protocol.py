@@ -117,9 +117,7 @@ class Tombstone(Struct, frozen=True, rename="camel", omit_defaults=True):
     by: str | None = None
 
 
-ProblemCode: TypeAlias = Literal[
-    "gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key"
-]
+ProblemCode: TypeAlias = Literal["gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key"]
 
 
 class Problem(Struct, frozen=True, rename="camel"):

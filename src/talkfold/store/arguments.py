@@ -1,0 +1,87 @@
+"""Checks of what callers pass in, the same for every store, made before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import get_args
+
+from ..errors import InvalidArgument, MetadataKeyNotAllowed
+from ..model import SessionStatus
+from .protocol import Expected, ExpectedVersion
+
+__all__ = (
+    "MOST_ACTIONS",
+    "MOST_SESSIONS",
+    "check_expected",
+    "check_filters",
+    "check_limit",
+    "check_name",
+    "check_number",
+    "check_title",
+)
+
+MOST_ACTIONS = 10_000
+"""How many actions one read gives at most."""
+
+MOST_SESSIONS = 1_000
+"""How many sessions one page of a list has at most."""
+
+LONGEST_NAME = 512
+"""The longest session id, owner, key, run or actor, in characters."""
+
+_LARGEST = 2**63 - 1
+
+
+def check_name(name: str, value: str | None) -> None:
+    """Refuse an id, owner, key, run or actor that could not be stored or read back as it is."""
+    if value is None:
+        return
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+        raise InvalidArgument(name, f"a text is needed, not {type(value).__name__}")
+    if not value:
+        raise InvalidArgument(name, "an empty text names nothing")
+    if len(value) > LONGEST_NAME:
+        raise InvalidArgument(name, f"{len(value):,} characters are too long; the limit is {LONGEST_NAME}")
+    if not value.isprintable():
+        raise InvalidArgument(name, "control characters and lone surrogates are not allowed")
+
+
+def check_title(value: str | None) -> None:
+    """Refuse a title that no database text can hold."""
+    if value is None:
+        return
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+        raise InvalidArgument("title", f"a text is needed, not {type(value).__name__}")
+    if "\0" in value or any("\ud800" <= unit <= "\udfff" for unit in value):
+        raise InvalidArgument("title", "NUL and lone surrogates are not allowed")
+
+
+def check_number(name: str, value: object) -> None:
+    """Refuse what is no number of an action: 0, 1, 2 …"""
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise InvalidArgument(name, f"a whole number from 0 is needed, not {value!r}")
+
+
+def check_limit(value: object, most: int) -> None:
+    if type(value) is not int or not 1 <= value <= most:
+        raise InvalidArgument("limit", f"a whole number from 1 to {most:,} is needed, not {value!r}")
+
+
+def check_expected(expected: ExpectedVersion) -> None:
+    if not isinstance(expected, Expected):
+        check_number("expected", expected)
+
+
+def check_filters(
+    status: SessionStatus | None, metadata: Mapping[str, object] | None, allowed: Collection[str]
+) -> None:
+    """Refuse a filter that means nothing, or on a metadata key that the store was not opened for."""
+    if status is not None and status not in get_args(SessionStatus):
+        raise InvalidArgument("status", f"{status!r} is none of {', '.join(get_args(SessionStatus))}")
+    for key, value in (metadata or {}).items():
+        if key not in allowed:
+            raise MetadataKeyNotAllowed(key, tuple(allowed))
+        if value is not None and type(value) not in (str, int, float, bool):
+            raise InvalidArgument(
+                "metadata", f"the filter on {key!r} must be a text, a number, true, false or null"
+            )

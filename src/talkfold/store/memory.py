@@ -1,0 +1,401 @@
+"""A store in memory: for tests and for programs that keep nothing. Passes the same contract as the others.
+
+Every call runs without waiting, so calls never interleave; waiting is only for followers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from itertools import islice
+
+import anyio
+
+from ..actions import Stop
+from ..codec import decode_action, decode_json, encode_json
+from ..errors import (
+    AmbiguousSession,
+    CursorAhead,
+    InvalidCursor,
+    KeyReused,
+    SessionErased,
+    SessionExists,
+    SessionNotFound,
+    StoreClosed,
+    VersionConflict,
+)
+from ..fold import fold
+from ..log import Loggable, LoggedAction, chain_link, chain_start
+from ..model import EMPTY_SESSION, Json, SessionState, SessionStatus
+from ..reducer import session_reducer
+from .arguments import (
+    MOST_ACTIONS,
+    MOST_SESSIONS,
+    check_expected,
+    check_filters,
+    check_limit,
+    check_name,
+    check_number,
+    check_title,
+)
+from .entries import Batch, encode_metadata, prepare
+from .protocol import (
+    ABSENT,
+    ANY,
+    EXISTS,
+    Appended,
+    CheckReport,
+    ExpectedVersion,
+    OpenedSession,
+    Page,
+    Problem,
+    Session,
+    StateAt,
+    Tombstone,
+)
+
+__all__ = ("MemoryStore",)
+
+_MOST_MISSING = 1_000
+
+
+class _Record:
+    """One session: its log, and the state folded so far."""
+
+    def __init__(self, serial: int, session_id: str, owner: str | None, now: int) -> None:
+        self.serial = serial
+        self.id = session_id
+        self.owner = owner
+        self.title: str | None = None
+        self.metadata: bytes | None = None
+        self.created = self.updated = now
+        self.forked_from: str | None = None
+        self.forked_at: int | None = None
+        self.log: list[LoggedAction] = []
+        self.keys: dict[str, tuple[Appended, bytes]] = {}
+        self.size = 0
+        self.folded = 0
+        self.state = EMPTY_SESSION
+        self.grown = anyio.Event()
+        self.tombstone: Tombstone | None = None
+
+    @property
+    def digest(self) -> bytes:
+        return self.log[-1].hash if self.log else chain_start(self.id)
+
+    def current(self) -> SessionState:
+        if self.folded < len(self.log):
+            self.state = fold([row.action for row in self.log[self.folded :]], self.state)
+            self.folded = len(self.log)
+        return self.state
+
+    def row(self) -> Session:
+        return Session(
+            self.id,
+            self.current().status,
+            len(self.log),
+            self.digest,
+            self.size,
+            self.created,
+            self.updated,
+            self.owner,
+            self.title,
+            None if self.metadata is None else decode_json(self.metadata),
+            self.forked_from,
+            self.forked_at,
+        )
+
+
+class MemoryStore:
+    """Sessions in this process only. Implements ``SessionStore``, whose docstrings are the contract."""
+
+    def __init__(
+        self, *, metadata_keys: Collection[str], clock: Callable[[], int], new_id: Callable[[], str]
+    ) -> None:
+        self._records: dict[str, dict[str | None, _Record]] = {}
+        self._in_order: list[_Record] = []
+        self._metadata_keys = frozenset(metadata_keys)
+        self._clock = clock
+        self._new_id = new_id
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+        for record in self._in_order:
+            record.grown.set()
+
+    def _find(self, session_id: str, owner: str | None) -> _Record:
+        if self._closed:
+            raise StoreClosed
+        check_name("session_id", session_id)
+        check_name("owner", owner)
+        found = self._records.get(session_id, {})
+        matching = [r for r in found.values() if owner is None or r.owner == owner]
+        living = [r for r in matching if r.tombstone is None]
+        if not matching:
+            raise SessionNotFound(session_id)
+        if len(living) > 1:
+            raise AmbiguousSession(session_id, [r.owner for r in living])
+        if not living:
+            tombstone = matching[0].tombstone
+            assert tombstone is not None
+            raise SessionErased(session_id, tombstone.at, tombstone.by)
+        return living[0]
+
+    def _add(self, session_id: str, owner: str | None) -> _Record:
+        if self._closed:
+            raise StoreClosed
+        taken = self._records.setdefault(session_id, {}).get(owner)
+        if taken is not None:
+            if taken.tombstone is not None:
+                raise SessionErased(session_id, taken.tombstone.at, taken.tombstone.by)
+            raise SessionExists(session_id)
+        record = _Record(len(self._in_order), session_id, owner, self._clock())
+        self._records[session_id][owner] = record
+        self._in_order.append(record)
+        return record
+
+    async def create(
+        self,
+        session_id: str | None = None,
+        *,
+        owner: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Session:
+        check_name("session_id", session_id)
+        check_name("owner", owner)
+        check_title(title)
+        encoded = encode_metadata("metadata", metadata)
+        record = self._add(self._new_id() if session_id is None else session_id, owner)
+        record.title, record.metadata = title, encoded
+        return record.row()
+
+    async def get(self, session_id: str, *, owner: str | None = None) -> Session:
+        return self._find(session_id, owner).row()
+
+    async def list(
+        self,
+        *,
+        owner: str | None = None,
+        status: SessionStatus | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, str | int | float | bool | None] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        if self._closed:
+            raise StoreClosed
+        check_name("owner", owner)
+        check_filters(status, metadata, self._metadata_keys)
+        check_title(title)
+        check_limit(limit, MOST_SESSIONS)
+        before = len(self._in_order) if cursor is None else _serial_of(cursor)
+
+        def wanted(record: _Record) -> bool:
+            if record.tombstone is not None or record.serial >= before:
+                return False
+            if owner is not None and record.owner != owner:
+                return False
+            if status is not None and record.current().status != status:
+                return False
+            if title is not None and _lowered(title) not in _lowered(record.title or ""):
+                return False
+            held = {} if record.metadata is None else decode_json(record.metadata)
+            return all(
+                key not in held
+                if value is None
+                else key in held and encode_json(held[key]) == encode_json(value)
+                for key, value in (metadata or {}).items()
+            )
+
+        page = list(islice(filter(wanted, reversed(self._in_order)), limit + 1))
+        more = f"m{page[limit - 1].serial:x}" if len(page) > limit else None
+        return Page(tuple(record.row() for record in page[:limit]), more)
+
+    async def update(
+        self,
+        session_id: str,
+        *,
+        owner: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Session:
+        check_title(title)
+        encode_metadata("metadata", metadata)
+        record = self._find(session_id, owner)
+        if title is not None:
+            record.title = title
+        if metadata is not None:
+            held = {} if record.metadata is None else decode_json(record.metadata)
+            kept = {key: value for key, value in {**held, **metadata}.items() if value is not None}
+            record.metadata = encode_metadata("metadata", kept) if kept else None
+        return record.row()
+
+    async def append(
+        self,
+        session_id: str,
+        actions: Sequence[Loggable],
+        *,
+        expected: ExpectedVersion = EXISTS,
+        key: str | None = None,
+        owner: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+        meta: Mapping[str, Json] | None = None,
+    ) -> Appended:
+        check_name("key", key)
+        check_expected(expected)
+        batch = prepare(actions, run=run, actor=actor, meta=meta)
+        try:
+            record = self._find(session_id, owner)
+        except SessionNotFound:
+            if expected is not ANY and expected is not ABSENT:
+                raise
+            record = self._add(session_id, owner)
+        else:
+            if key is not None and key in record.keys:
+                answer, request = record.keys[key]
+                if request != batch.request():
+                    raise KeyReused(session_id, key)
+                return Appended(answer.first, answer.last, repeated=True)
+            actual = len(record.log)
+            if expected is ABSENT:
+                raise VersionConflict(session_id, "absent", actual)
+            if isinstance(expected, int) and expected != actual:
+                raise VersionConflict(session_id, expected, actual, record.log[expected:][:_MOST_MISSING])
+        appended = self._log(record, batch)
+        if key is not None:
+            record.keys[key] = (appended, batch.request())
+        return appended
+
+    def _log(self, record: _Record, batch: Batch) -> Appended:
+        now = self._clock()
+        first = len(record.log) + 1
+        link = record.digest
+        for number, row in enumerate(batch.rows, start=first):
+            time = now if row.time is None else row.time
+            run, actor = row.run and row.run.encode(), row.actor and row.actor.encode()
+            link = chain_link(link, number, time, run, actor, row.meta, row.body)
+            meta = None if row.meta is None else decode_json(row.meta)
+            action = decode_action(row.body)
+            record.log.append(LoggedAction(number, time, action, row.body, link, row.run, row.actor, meta))
+        record.size += batch.size
+        record.updated = now
+        record.grown.set()
+        record.grown = anyio.Event()
+        return Appended(first, len(record.log))
+
+    async def read(
+        self, session_id: str, *, after: int = 0, limit: int = 1000, owner: str | None = None
+    ) -> tuple[LoggedAction, ...]:
+        check_number("after", after)
+        check_limit(limit, MOST_ACTIONS)
+        record = self._find(session_id, owner)
+        if after > len(record.log):
+            raise CursorAhead(session_id, after, len(record.log))
+        return tuple(record.log[after : after + limit])
+
+    async def state(self, session_id: str, *, at: int | None = None, owner: str | None = None) -> StateAt:
+        if at is not None:
+            check_number("at", at)
+        record = self._find(session_id, owner)
+        if at is None or at == len(record.log):
+            return StateAt(len(record.log), record.current())
+        if at > len(record.log):
+            raise CursorAhead(session_id, at, len(record.log))
+        return StateAt(at, fold([row.action for row in record.log[:at]]))
+
+    async def open_session(
+        self, session_id: str, *, owner: str | None = None, cause: str = "reload"
+    ) -> OpenedSession:
+        record = self._find(session_id, owner)
+        state = record.current()
+        stopped = session_reducer(state, Stop())
+        settled = state.status == "streaming" or stopped.messages is not state.messages
+        if settled:
+            self._log(record, prepare([Stop()], actor="talkfold", meta={"cause": cause}))
+        return OpenedSession(record.row(), record.current(), settled)
+
+    async def fork(
+        self,
+        session_id: str,
+        *,
+        at: int | None = None,
+        new_id: str | None = None,
+        owner: str | None = None,
+        title: str | None = None,
+    ) -> Session:
+        check_name("new_id", new_id)
+        check_title(title)
+        if at is not None:
+            check_number("at", at)
+        source = self._find(session_id, owner)
+        at = len(source.log) if at is None else at
+        if at > len(source.log):
+            raise CursorAhead(session_id, at, len(source.log))
+        record = self._add(self._new_id() if new_id is None else new_id, source.owner)
+        record.title = source.title if title is None else title
+        record.metadata = source.metadata
+        record.forked_from, record.forked_at = source.id, at
+        link = record.digest
+        for row in source.log[:at]:
+            run, actor = row.run and row.run.encode(), row.actor and row.actor.encode()
+            meta = encode_metadata("meta", row.meta)
+            link = chain_link(link, row.number, row.time, run, actor, meta, row.body)
+            copy = LoggedAction(
+                row.number, row.time, row.action, row.body, link, row.run, row.actor, row.meta
+            )
+            record.log.append(copy)
+            record.size += len(row.body)
+        return record.row()
+
+    async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
+        check_name("by", by)
+        record = self._find(session_id, owner)
+        record.tombstone = Tombstone(record.id, self._clock(), len(record.log), record.owner, by)
+        record.log.clear()
+        record.keys.clear()
+        record.title = record.metadata = record.forked_from = record.forked_at = None
+        record.state, record.folded = EMPTY_SESSION, 0
+        record.grown.set()
+        return record.tombstone
+
+    async def subscribe(
+        self, session_id: str, *, after: int = 0, owner: str | None = None
+    ) -> AsyncGenerator[LoggedAction]:
+        check_number("after", after)
+        record = self._find(session_id, owner)
+        while True:
+            grown = record.grown
+            page = await self.read(session_id, after=after, owner=owner)
+            if not page:
+                await grown.wait()
+            for logged in page:
+                yield logged
+                after = logged.number
+
+    async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
+        record = self._find(session_id, owner)
+        problems: list[Problem] = []
+        link = chain_start(record.id)
+        for number, row in enumerate(record.log, start=1):
+            run, actor = row.run and row.run.encode(), row.actor and row.actor.encode()
+            link = chain_link(link, number, row.time, run, actor, encode_metadata("meta", row.meta), row.body)
+            if link != row.hash:
+                problems.append(Problem("chain", number, f"action {number} is not what was written there"))
+                link = row.hash
+        return CheckReport(record.id, len(record.log), record.digest, 0, tuple(problems))
+
+
+def _lowered(text: str) -> str:
+    """Lower case of ASCII letters only, as SQLite's ``lower`` does it."""
+    return "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
+
+
+def _serial_of(cursor: str) -> int:
+    try:
+        if cursor[:1] == "m" and len(cursor) <= 17:
+            return int(cursor[1:], 16)
+    except ValueError:
+        pass
+    raise InvalidCursor(cursor)

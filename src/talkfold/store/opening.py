@@ -1,0 +1,82 @@
+"""Opening a store by its location."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import asynccontextmanager
+
+from ..errors import InvalidArgument
+from .memory import MemoryStore
+from .protocol import SessionStore
+from .sqlite.connection import Synchronous
+from .sqlite.store import SqliteStore
+
+__all__ = ("open_store",)
+
+MEMORY = "memory:"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _random_id() -> str:
+    return str(uuid.uuid4())
+
+
+@asynccontextmanager
+async def open_store(
+    location: str | os.PathLike[str],
+    *,
+    migrate: bool = True,
+    allow_network: bool = False,
+    metadata_keys: Collection[str] = (),
+    synchronous: Synchronous = "FULL",
+    timeout: float = 10.0,
+    clock: Callable[[], int] = _now,
+    new_id: Callable[[], str] = _random_id,
+) -> AsyncGenerator[SessionStore]:
+    """Open the sessions at ``location``: the path of an SQLite file (made when missing), or ``"memory:"``.
+
+    - ``migrate``: bring an older database up to date; false: raise DatabaseTooOld.
+    - ``allow_network``: open a file on a network file system all the same.
+    - ``metadata_keys``: the metadata keys that ``list`` may filter by.
+    - ``synchronous``: ``"FULL"`` syncs the disk before an append returns. ``"NORMAL"`` may lose the last appends when
+      the power fails (never when the process is killed).
+    - ``timeout``: seconds to wait for another process that writes, before StoreBusy.
+    - ``clock`` gives milliseconds since 1970, ``new_id`` the ids of new sessions.
+
+    Raises InvalidArgument, StoreUnavailable, NetworkFileSystem, ForeignDatabase, DatabaseTooNew, DatabaseTooOld,
+    MigrationChanged, MigrationMissing, StoreBusy, StoreDamaged.
+    """
+    for key in metadata_keys:
+        if not re.fullmatch(r"[A-Za-z0-9_.:-]+", key):
+            raise InvalidArgument("metadata_keys", f"{key!r} may have only letters, digits and _ . : -")
+    place = os.fspath(location)
+    if place == MEMORY:
+        memory = MemoryStore(metadata_keys=metadata_keys, clock=clock, new_id=new_id)
+        try:
+            yield memory
+        finally:
+            await memory.close()
+        return
+    if not place or "://" in place:
+        raise InvalidArgument("location", f"{place!r} is neither a path nor {MEMORY!r}")
+    store = await SqliteStore.open(
+        place,
+        migrate=migrate,
+        allow_network=allow_network,
+        metadata_keys=metadata_keys,
+        synchronous=synchronous,
+        timeout=timeout,
+        clock=clock,
+        new_id=new_id,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()

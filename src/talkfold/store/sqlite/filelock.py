@@ -1,0 +1,82 @@
+"""A lock between processes, first come, first served.
+
+SQLite makes waiting writers poll, and a busy writer wins almost every time: of eight, most starve. The kernel's
+``flock`` keeps a queue, so every writer takes this lock before it begins a transaction. It is held for one
+transaction only and the kernel frees it when a process dies.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+
+from ...errors import StoreBusy
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - no such lock on this platform: SQLite's own locking remains
+    fcntl = None
+
+__all__ = ("FileLock",)
+
+
+class _Request:
+    """Somebody waits for the lock; whoever comes second (the lock or the time-out) sees what the first did."""
+
+    def __init__(self) -> None:
+        self.settled = threading.Lock()
+        self.done = threading.Event()
+        self.abandoned = False
+
+
+class FileLock:
+    """A lock on the file ``path`` (made when missing, never removed). Not reentrant; one thread uses it.
+
+    ``with lock:`` waits up to ``timeout`` seconds and raises StoreBusy after that.
+    """
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self.path = path
+        self.timeout = timeout
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def __enter__(self) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._wait()
+
+    def _wait(self) -> None:
+        # flock has a queue but no time-out, so a thread waits in the queue and this one on the clock.
+        request = _Request()
+        threading.Thread(target=self._queue, args=(request,), daemon=True).start()
+        if not request.done.wait(self.timeout):
+            with request.settled:
+                if not request.done.is_set():
+                    request.abandoned = True
+                    raise StoreBusy(self.timeout)
+
+    def _queue(self, request: _Request) -> None:
+        assert fcntl is not None
+        # A descriptor of its own: flock belongs to the open file, and an abandoned wait must not hold ours.
+        waiting = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fcntl.flock(waiting, fcntl.LOCK_EX)
+        with request.settled:
+            if request.abandoned:
+                os.close(waiting)
+                return
+            os.close(self._descriptor)
+            self._descriptor = waiting
+            request.done.set()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if fcntl is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._descriptor)

@@ -1,0 +1,66 @@
+"""Listing sessions: filters as bound parameters, and a cursor that stays good while others write."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+from ...codec import encode_json
+from ...errors import InvalidCursor
+from ...model import SessionStatus
+from ..protocol import Page
+from .reading import SESSION_COLUMNS, session_from
+
+__all__ = ("list_sessions",)
+
+
+def list_sessions(
+    connection: sqlite3.Connection,
+    *,
+    owner: str | None,
+    status: SessionStatus | None,
+    title: str | None,
+    metadata: Mapping[str, str | int | float | bool | None],
+    limit: int,
+    cursor: str | None,
+) -> Page:
+    """One page, newest session first. A cursor is the key of the last session shown: keys never change."""
+    where, values = ["s.erased IS NULL"], list[object]()
+    if owner is not None:
+        where.append("s.owner = ?")
+        values.append(owner)
+    if status is not None:
+        where.append("h.status = ?")
+        values.append(status)
+    if title is not None:
+        where.append("instr(lower(s.title), lower(?)) > 0")
+        values.append(title)
+    for key, value in metadata.items():
+        # `->` gives JSON text, so 1, true and "1" stay three different values.
+        path = f'$."{key}"'
+        if value is None:
+            where.append("(s.metadata IS NULL OR s.metadata -> ? IS NULL)")
+            values.append(path)
+        else:
+            where.append("s.metadata -> ? = ?")
+            values += (path, encode_json(value, "metadata").decode())
+    if cursor is not None:
+        where.append("s.key < ?")
+        values.append(_key_of(cursor))
+    rows = connection.execute(
+        f"SELECT {SESSION_COLUMNS}, s.key FROM session s JOIN head h ON h.session = s.key"
+        f" WHERE {' AND '.join(where)} ORDER BY s.key DESC LIMIT ?",
+        (*values, limit + 1),
+    ).fetchall()
+    page = rows[:limit]
+    more = f"k{page[-1][-1]:x}" if len(rows) > limit else None
+    return Page(tuple(session_from(row[:-1]) for row in page), more)
+
+
+def _key_of(cursor: str) -> int:
+    try:
+        if cursor[:1] == "k" and len(cursor) <= 17:
+            return int(cursor[1:], 16)
+    except ValueError:
+        pass
+    raise InvalidCursor(cursor)

@@ -1,0 +1,204 @@
+"""What can be done to the database: one function each, run inside a write transaction.
+
+Each checks everything first and writes after that, so an operation that is refused leaves nothing behind in the
+transaction that it shares with others.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+from ...actions import Stop
+from ...codec import decode_json, encode_action
+from ...errors import CursorAhead, KeyReused, SessionErased, SessionExists, SessionNotFound, VersionConflict
+from ...log import chain_link, chain_start
+from ...model import Json, SessionState
+from ...reducer import session_reducer
+from ..entries import Batch, Prepared, encode_metadata, next_status, prepare
+from ..protocol import ABSENT, ANY, EXISTS, Appended, ExpectedVersion, Session, Tombstone
+from .reading import MOST_MISSING, read_actions, read_session, read_state
+from .snapshots import WarmStates
+from .transaction import Head, Transaction
+
+__all__ = ("append", "create", "erase", "fork", "settle", "update")
+
+
+def _insert_session(
+    tx: Transaction,
+    session_id: str,
+    owner: str | None,
+    title: str | None = None,
+    metadata: bytes | None = None,
+    forked_from: str | None = None,
+    forked_at: int | None = None,
+) -> None:
+    key = tx.connection.execute(
+        "INSERT INTO session (id, owner, title, metadata, created, forked_from, forked_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (session_id, owner, title, metadata and metadata.decode(), tx.now, forked_from, forked_at),
+    ).lastrowid
+    tx.connection.execute(
+        "INSERT INTO head (session, number, hash, status, turns, size, updated) VALUES (?, 0, ?, 'idle', 0, 0, ?)",
+        (key, chain_start(session_id), tx.now),
+    )
+
+
+def _refuse_taken(tx: Transaction, session_id: str, owner: str | None) -> None:
+    row = tx.connection.execute(
+        "SELECT erased, erased_by FROM session WHERE id = ? AND ifnull(owner, '') = ifnull(?, '')",
+        (session_id, owner),
+    ).fetchone()
+    if row is None:
+        return
+    if row[0] is not None:
+        raise SessionErased(session_id, row[0], row[1])
+    raise SessionExists(session_id)
+
+
+def create(
+    tx: Transaction, session_id: str, owner: str | None, title: str | None, metadata: bytes | None
+) -> Session:
+    _refuse_taken(tx, session_id, owner)
+    _insert_session(tx, session_id, owner, title, metadata)
+    return read_session(tx.connection, session_id, owner)
+
+
+def append(
+    tx: Transaction,
+    session_id: str,
+    owner: str | None,
+    batch: Batch,
+    expected: ExpectedVersion,
+    key: str | None,
+    request: bytes | None,
+) -> Appended:
+    head = _head_or_new(tx, session_id, owner, expected)
+    if key is not None and head is not None:
+        row = tx.connection.execute(
+            "SELECT first, last, request FROM append_key WHERE session = ? AND key = ?", (head.key, key)
+        ).fetchone()
+        if row is not None:
+            if row[2] != request:
+                raise KeyReused(session_id, key)
+            return Appended(row[0], row[1], repeated=True)
+    if head is not None:
+        if expected is ABSENT:
+            raise VersionConflict(session_id, "absent", head.number)
+        if isinstance(expected, int) and expected != head.number:
+            tx.flush()
+            missing = ()
+            if expected < head.number:
+                missing = read_actions(tx.connection, head.key, expected, MOST_MISSING)
+            raise VersionConflict(session_id, expected, head.number, missing)
+    else:
+        _insert_session(tx, session_id, owner)
+        head = tx.head(session_id, owner)
+    first, last = tx.log(head, batch)
+    if key is not None:
+        tx.connection.execute(
+            "INSERT INTO append_key (session, key, first, last, request) VALUES (?, ?, ?, ?, ?)",
+            (head.key, key, first, last, request),
+        )
+    return Appended(first, last)
+
+
+def _head_or_new(
+    tx: Transaction, session_id: str, owner: str | None, expected: ExpectedVersion
+) -> Head | None:
+    """The session's head, or ``None`` where the append may create it."""
+    try:
+        return tx.head(session_id, owner)
+    except SessionNotFound:
+        if expected is ANY or expected is ABSENT:
+            return None
+        raise
+
+
+def update(
+    tx: Transaction,
+    session_id: str,
+    owner: str | None,
+    title: str | None,
+    metadata: Mapping[str, Json] | None,
+) -> Session:
+    head = tx.head(session_id, owner)
+    if title is not None:
+        tx.connection.execute("UPDATE session SET title = ? WHERE key = ?", (title, head.key))
+    if metadata is not None:
+        stored = tx.connection.execute("SELECT metadata FROM session WHERE key = ?", (head.key,)).fetchone()[
+            0
+        ]
+        merged: dict[str, Json] = {**(decode_json(stored) if stored else {}), **metadata}
+        kept = {name: value for name, value in merged.items() if value is not None}
+        encoded = encode_metadata("metadata", kept) if kept else None
+        tx.connection.execute(
+            "UPDATE session SET metadata = ? WHERE key = ?", (encoded and encoded.decode(), head.key)
+        )
+    return read_session(tx.connection, session_id, owner)
+
+
+def erase(tx: Transaction, session_id: str, owner: str | None, by: str | None) -> tuple[int, Tombstone]:
+    """Remove a session's content. The WAL still holds pages of it until the next truncating checkpoint."""
+    head = tx.head(session_id, owner)
+    tx.flush()
+    connection, key = tx.connection, head.key
+    connection.execute(
+        "UPDATE session SET title = NULL, metadata = NULL, forked_from = NULL, forked_at = NULL,"
+        " erased = ?, erased_by = ? WHERE key = ?",
+        (tx.now, by, key),
+    )
+    for table in ("action", "snapshot", "append_key"):
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (key,))
+    connection.execute(
+        "UPDATE head SET hash = x'', status = 'idle', turns = 0, size = 0, updated = ? WHERE session = ?",
+        (tx.now, key),
+    )
+    owned_by = connection.execute("SELECT owner FROM session WHERE key = ?", (key,)).fetchone()[0]
+    tx.forget(key)
+    return key, Tombstone(session_id, tx.now, head.number, owned_by, by)
+
+
+def fork(
+    tx: Transaction, session_id: str, owner: str | None, at: int | None, new_id: str, title: str | None
+) -> Session:
+    head = tx.head(session_id, owner)
+    tx.flush()
+    at = head.number if at is None else at
+    if at > head.number:
+        raise CursorAhead(session_id, at, head.number)
+    source = read_session(tx.connection, session_id, owner)
+    _refuse_taken(tx, new_id, source.owner)
+    metadata = encode_metadata("metadata", source.metadata)
+    _insert_session(
+        tx, new_id, source.owner, source.title if title is None else title, metadata, session_id, at
+    )
+    copy = tx.head(new_id, source.owner)
+    for start in range(0, at, _PAGE):
+        page = read_actions(tx.connection, head.key, start, min(_PAGE, at - start))
+        rows = [
+            Prepared(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body)
+            for row in page
+        ]
+        tx.log(copy, Batch(rows, [row.action for row in page], sum(len(row.body) for row in page)))
+        tx.flush()
+    return read_session(tx.connection, new_id, source.owner)
+
+
+_PAGE = 5_000
+
+
+def settle(
+    tx: Transaction, session_id: str, owner: str | None, cause: str, warm: WarmStates
+) -> tuple[Session, SessionState, bool]:
+    """Log one ``stop`` if the session was left streaming or with open calls."""
+    head = tx.head(session_id, owner)
+    tx.flush()
+    state = read_state(tx.connection, head.key, head.number, warm)
+    stopped = session_reducer(state, Stop())
+    settled = False
+    if state.status == "streaming" or stopped.messages is not state.messages:
+        tx.log(head, prepare([Stop()], actor="talkfold", meta={"cause": cause}))
+        tx.flush()
+        state, settled = stopped, True
+    return read_session(tx.connection, session_id, owner), state, settled

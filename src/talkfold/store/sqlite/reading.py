@@ -1,0 +1,122 @@
+"""Reading the database: plain functions over a connection, for the reader's thread and inside transactions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ...codec import decode_actions, decode_json
+from ...fold import fold
+from ...log import LoggedAction
+from ...model import SessionState
+from ..protocol import Session
+from .snapshots import Warm, WarmStates, load_snapshot
+from .transaction import find_session
+
+__all__ = (
+    "MOST_MISSING",
+    "End",
+    "SESSION_COLUMNS",
+    "end_of",
+    "fold_page",
+    "read_actions",
+    "read_session",
+    "read_state",
+    "reading",
+    "session_from",
+)
+
+MOST_MISSING = 1_000
+"""How many actions a version conflict carries at most."""
+
+FOLD_PAGE = 10_000
+"""Rows folded in one go. A read transaction is never open for longer than such a page takes."""
+
+SESSION_COLUMNS = (
+    "s.id, h.status, h.number, h.hash, h.size, s.created, h.updated, s.owner, s.title, s.metadata,"
+    " s.forked_from, s.forked_at"
+)
+
+_ACTIONS = (
+    "SELECT number, time, body, hash, run, actor, meta FROM action"
+    " WHERE session = ? AND number > ? ORDER BY number LIMIT ?"
+)
+
+
+@contextmanager
+def reading(connection: sqlite3.Connection) -> Generator[None]:
+    """A short read transaction: everything inside sees one moment of the database."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+def session_from(row: tuple[object, ...]) -> Session:
+    """A session from a row of ``SESSION_COLUMNS``."""
+    *columns, metadata, forked_from, forked_at = row
+    decoded = decode_json(metadata) if isinstance(metadata, str) else None
+    return Session(*columns, decoded, forked_from, forked_at)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def read_session(connection: sqlite3.Connection, session_id: str, owner: str | None) -> Session:
+    """Raises SessionNotFound, SessionErased, AmbiguousSession."""
+    key = find_session(connection, session_id, owner)
+    row = connection.execute(
+        f"SELECT {SESSION_COLUMNS} FROM session s JOIN head h ON h.session = s.key WHERE s.key = ?", (key,)
+    ).fetchone()
+    return session_from(row)
+
+
+class End(NamedTuple):
+    """Where a session's log ends: its key, newest number, and bytes."""
+
+    key: int
+    number: int
+    size: int
+
+
+def end_of(connection: sqlite3.Connection, session_id: str, owner: str | None) -> End:
+    """Raises SessionNotFound, SessionErased, AmbiguousSession."""
+    key = find_session(connection, session_id, owner)
+    return End(key, *connection.execute("SELECT number, size FROM head WHERE session = ?", (key,)).fetchone())
+
+
+def read_actions(
+    connection: sqlite3.Connection, key: int, after: int, limit: int
+) -> tuple[LoggedAction, ...]:
+    """Up to ``limit`` actions after a number, decoded."""
+    rows = connection.execute(_ACTIONS, (key, after, limit)).fetchall()
+    actions = decode_actions([row[2] for row in rows])
+    return tuple(
+        LoggedAction(
+            number, time, action, body, hash, run, actor, None if meta is None else decode_json(meta)
+        )
+        for (number, time, body, hash, run, actor, meta), action in zip(rows, actions, strict=True)
+    )
+
+
+def fold_page(connection: sqlite3.Connection, key: int, at: int, warm: Warm) -> Warm:
+    """Fold up to ``FOLD_PAGE`` more actions into a state, not beyond ``at``."""
+    bodies = [
+        row[0]
+        for row in connection.execute(
+            "SELECT body FROM action WHERE session = ? AND number > ? AND number <= ? ORDER BY number",
+            (key, warm.number, min(at, warm.number + FOLD_PAGE)),
+        )
+    ]
+    return Warm(warm.number + len(bodies), fold(decode_actions(bodies), warm.state))
+
+
+def read_state(connection: sqlite3.Connection, key: int, at: int, states: WarmStates) -> SessionState:
+    """The state after the action ``at``, from a warm state or a snapshot and the tail after it."""
+    warm = states.get(key, at) or load_snapshot(connection, key, at)
+    while warm.number < at:
+        further = fold_page(connection, key, at, warm)
+        if further.number == warm.number:
+            break
+        warm = further
+    return warm.state

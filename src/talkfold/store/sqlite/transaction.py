@@ -1,0 +1,165 @@
+"""One write transaction: who is in it, what it has logged so far, and where each session's log ends.
+
+Operations (``operations.py``) run inside one, in the writer's thread. Rows are collected and inserted together;
+the heads of the sessions stay in memory from one transaction to the next for as long as no other process has
+written, which SQLite tells by ``data_version``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+from ...errors import AmbiguousSession, SessionErased, SessionNotFound
+from ...log import chain_link
+from ...model import SessionStatus
+from ..entries import Batch, next_status
+
+__all__ = ("Head", "HeadCache", "Transaction", "find_session")
+
+_MOST_HEADS = 10_000
+
+_INSERT_ACTION = (
+    "INSERT INTO action (session, number, time, run, actor, meta, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_MOVE_HEAD = "UPDATE head SET number = ?, hash = ?, size = ?, updated = ? WHERE session = ?"
+_TURN_HEAD = (
+    "UPDATE head SET number = ?, hash = ?, size = ?, updated = ?, status = ?, turns = ? WHERE session = ?"
+)
+
+
+class SessionRow(NamedTuple):
+    key: int
+    owner: str | None
+    erased: int | None
+    erased_by: str | None
+
+
+def find_session(connection: sqlite3.Connection, session_id: str, owner: str | None) -> int:
+    """A session's key. Raises SessionNotFound, SessionErased, AmbiguousSession."""
+    sql = "SELECT key, owner, erased, erased_by FROM session WHERE id = ?"
+    found = (
+        connection.execute(sql, (session_id,))
+        if owner is None
+        else connection.execute(f"{sql} AND ifnull(owner, '') = ?", (session_id, owner))
+    ).fetchall()
+    if not found:
+        raise SessionNotFound(session_id)
+    if len(found) > 1:
+        found = [row for row in found if row[2] is None] or found[:1]
+        if len(found) > 1:
+            raise AmbiguousSession(session_id, [row[1] for row in found])
+    row = SessionRow(*found[0])
+    if row.erased is not None:
+        raise SessionErased(session_id, row.erased, row.erased_by)
+    return row.key
+
+
+class Head:
+    """Where a session's log ends. ``turned``: its status changed in this transaction."""
+
+    __slots__ = ("hash", "key", "moved", "number", "size", "status", "turned", "turns", "updated")
+
+    def __init__(
+        self, key: int, number: int, hash: bytes, status: SessionStatus, turns: int, size: int, updated: int
+    ) -> None:
+        self.key = key
+        self.number = number
+        self.hash = hash
+        self.status: SessionStatus = status
+        self.turns = turns
+        self.size = size
+        self.updated = updated
+        self.moved = False
+        self.turned = False
+
+
+class HeadCache:
+    """Heads by what callers name them: owner and id. True for as long as only this connection writes."""
+
+    def __init__(self) -> None:
+        self.heads: dict[tuple[str | None, str], Head] = {}
+        self.by_key: dict[int, Head] = {}
+        self._version = -1
+
+    def clear(self) -> None:
+        self.heads.clear()
+        self.by_key.clear()
+
+    def refresh(self, connection: sqlite3.Connection) -> None:
+        """Forget everything if another connection has written. Call inside the transaction."""
+        version = connection.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version or len(self.heads) > _MOST_HEADS:
+            self.clear()
+            self._version = version
+
+
+class Transaction:
+    """An open write transaction. ``now`` is its time, in milliseconds since 1970."""
+
+    def __init__(self, connection: sqlite3.Connection, cache: HeadCache, now: int) -> None:
+        self.connection = connection
+        self.now = now
+        self.moved: dict[int, Head] = {}
+        self._cache = cache
+        self._rows: list[tuple[object, ...]] = []
+
+    def head(self, session_id: str, owner: str | None) -> Head:
+        """Where a session's log ends. Raises SessionNotFound, SessionErased, AmbiguousSession."""
+        head = self._cache.heads.get((owner, session_id))
+        if head is None:
+            key = find_session(self.connection, session_id, owner)
+            head = self._cache.by_key.get(key)
+            if head is None:
+                row = self.connection.execute(
+                    "SELECT session, number, hash, status, turns, size, updated FROM head WHERE session = ?",
+                    (key,),
+                ).fetchone()
+                head = self._cache.by_key[key] = Head(*row)
+            self._cache.heads[owner, session_id] = head
+        return head
+
+    def log(self, head: Head, batch: Batch) -> tuple[int, int]:
+        """Put a batch at the end of a session's log; gives its first and last number."""
+        key, number, link, now = head.key, head.number, head.hash, self.now
+        first = number + 1
+        rows = self._rows
+        for time, run, actor, meta, body in batch.rows:
+            number += 1
+            if time is None:
+                time = now
+            link = chain_link(link, number, time, run and run.encode(), actor and actor.encode(), meta, body)
+            rows.append((key, number, time, run, actor, meta, body, link))
+        head.number = number
+        head.hash = link
+        head.size += batch.size
+        head.updated = now
+        for action in batch.turning:
+            head.status, head.turns = next_status(head.status, head.turns, action)
+            head.turned = True
+        self.moved[key] = head
+        return first, number
+
+    def flush(self) -> None:
+        """Write what ``log`` collected. Needed before anything reads the log again, and before the end."""
+        if self._rows:
+            self.connection.executemany(_INSERT_ACTION, self._rows)
+            self._rows.clear()
+            moved, turned = [], []
+            for head in self.moved.values():
+                if head.turned:
+                    turned.append(
+                        (head.number, head.hash, head.size, head.updated, head.status, head.turns, head.key)
+                    )
+                    head.turned = False
+                else:
+                    moved.append((head.number, head.hash, head.size, head.updated, head.key))
+            if moved:
+                self.connection.executemany(_MOVE_HEAD, moved)
+            if turned:
+                self.connection.executemany(_TURN_HEAD, turned)
+
+    def forget(self, key: int) -> None:
+        """A session is gone, or changed behind the cache."""
+        self._cache.clear()
+        self.moved.pop(key, None)

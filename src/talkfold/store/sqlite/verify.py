@@ -1,0 +1,138 @@
+"""Proof of one session: walk its log from the first action and compare everything that is kept beside it."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from operator import is_
+
+from ...codec import decode_actions, encode_state
+from ...errors import TalkfoldError
+from ...fold import fold
+from ...log import chain_link, chain_start
+from ...model import EMPTY_SESSION, AgentMessage, SessionState
+from ..entries import next_status, turns_status
+from ..protocol import CheckReport, Problem, ProblemCode
+from .snapshots import FOLD_VERSION
+from .transaction import find_session
+
+__all__ = ("Walk",)
+
+_PAGE = 5_000
+_MOST_PROBLEMS = 100
+
+
+class Walk:
+    """A walk over one log, a page at a time, so that no read transaction stays open for long."""
+
+    def __init__(self, session_id: str, owner: str | None) -> None:
+        self.session_id = session_id
+        self.owner = owner
+        self.problems: list[Problem] = []
+        self._state = EMPTY_SESSION
+        self._bases: dict[int, tuple[AgentMessage, ...]] = {}  # the newest snapshot's messages, by its number
+        self._status, self._turns, self._size = EMPTY_SESSION.status, 0, 0
+        self._link = chain_start(session_id)
+        self._number = 0
+        self._snapshots = 0
+        self._whole = True  # every body so far could be read, so the fold is known
+
+    def _problem(self, code: ProblemCode, number: int, text: str) -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(Problem(code, number, text))
+
+    def page(self, connection: sqlite3.Connection) -> bool:
+        """Check one more page; False when the end was reached. Raises SessionNotFound, SessionErased."""
+        key = find_session(connection, self.session_id, self.owner)
+        rows = connection.execute(
+            "SELECT number, time, run, actor, meta, body, hash FROM action"
+            " WHERE session = ? AND number > ? ORDER BY number LIMIT ?",
+            (key, self._number, _PAGE),
+        ).fetchall()
+        before = self._number
+        for number, time, run, actor, meta, body, stored in rows:
+            if number != self._number + 1:
+                missing = (
+                    f"{self._number + 1} to {number - 1}" if number > self._number + 2 else f"{number - 1}"
+                )
+                self._problem("gap", number, f"the actions {missing} are missing before {number}")
+            self._link = chain_link(
+                self._link, number, time, run and run.encode(), actor and actor.encode(), meta, body
+            )
+            if self._link != stored:
+                self._problem(
+                    "chain", number, f"action {number}, or one before it, is not what was written there"
+                )
+                self._link = stored
+            self._number = number
+            self._size += len(body)
+        self._fold(connection, key, [row[5] for row in rows], before)
+        if len(rows) == _PAGE:
+            return True
+        self._compare_end(connection, key)
+        return False
+
+    def _fold(self, connection: sqlite3.Connection, key: int, bodies: list[bytes], before: int) -> None:
+        """Fold this page, stopping at every snapshot in it."""
+        if not self._whole:
+            return
+        try:
+            actions = decode_actions(bodies)
+        except TalkfoldError as error:
+            self._problem("undecodable", before + 1, f"an action after {before} cannot be read: {error}")
+            self._whole = False
+            return
+        for action in actions:
+            if turns_status(action):
+                self._status, self._turns = next_status(self._status, self._turns, action)
+        snapshots = connection.execute(
+            "SELECT number, base, keep, state FROM snapshot"
+            " WHERE session = ? AND number > ? AND number <= ? AND fold = ? ORDER BY number",
+            (key, before, before + len(bodies), FOLD_VERSION),
+        ).fetchall()
+        done = 0
+        for number, base, keep, stored in snapshots:
+            self._state = fold(actions[done : number - before], self._state)
+            done = number - before
+            self._compare(number, base, keep, stored)
+        self._state = fold(actions[done:], self._state)
+
+    def _compare(self, number: int, base: int, keep: int, stored: bytes) -> None:
+        """A snapshot says which messages it shares with its base, and has the others: both must be so.
+
+        One whose base was dropped is never read, so there is nothing to compare.
+        """
+        if base and base not in self._bases:
+            return
+        self._snapshots += 1
+        state, shared = self._state, self._bases[base] if base else ()
+        same = len(shared) >= keep and all(map(is_, shared[:keep], state.messages[:keep]))
+        rest = SessionState(state.messages[keep:], state.status, state.error)
+        if not same or stored != encode_state(rest, max_bytes=sys.maxsize, max_depth=sys.maxsize):
+            self._problem("snapshot", number, f"the snapshot at {number} is not what the log folds to there")
+        self._bases = {number: state.messages}
+
+    def _compare_end(self, connection: sqlite3.Connection, key: int) -> None:
+        number, stored, status, size = connection.execute(
+            "SELECT number, hash, status, size FROM head WHERE session = ?", (key,)
+        ).fetchone()
+        end = self._number
+        if number != end:
+            self._problem("head", end, f"the log ends at {end}; {number} was written: its end is missing")
+        elif stored != self._link:
+            self._problem("head", end, f"the digest of action {end} is not the one noted when it was written")
+        if not self._whole or self.problems:
+            return
+        folded = self._state.status
+        if not status == folded == self._status:
+            self._problem("status", end, f"the session is listed as {status}; its log folds to {folded}")
+        if size != self._size:
+            self._problem("size", end, f"the log is listed with {size:,} bytes; it has {self._size:,}")
+        for name, first, last in connection.execute(
+            "SELECT key, first, last FROM append_key WHERE session = ?", (key,)
+        ):
+            if not 0 < first <= last <= end:
+                self._problem("key", end, f"the idempotency key {name!r} points to {first} to {last}")
+
+    def report(self) -> CheckReport:
+        return CheckReport(self.session_id, self._number, self._link, self._snapshots, tuple(self.problems))
