@@ -19,10 +19,13 @@ from .model import DELEGATE_PREFIX, AgentMessage, AgentRun, Json, ToolPart
 __all__ = (
     "CANCELLED_MARK",
     "Path",
+    "calls_newest_first",
     "cancelled",
     "ended",
     "find_newest",
     "finish_trigger",
+    "is_delegate",
+    "is_open",
     "phased",
     "placed",
     "with_run",
@@ -47,9 +50,7 @@ def ended(call: ToolPart, part: ToolResult | ToolError) -> ToolPart:
     state = TOOL_CALL_NEXT[call.state, trigger]
     if state == call.state and error == call.error and call.prompt is None and same_json(output, call.output):
         return call
-    return ToolPart(
-        call.id, call.name, call.input, state, output, error, None, call.agent, call.provider_metadata
-    )
+    return ToolPart(call.id, call.name, call.input, state, output, error, None, call.agent, call.provider_metadata)
 
 
 def phased(call: ToolPart, phase: ToolPhase) -> ToolPart:
@@ -73,9 +74,7 @@ def phased(call: ToolPart, phase: ToolPhase) -> ToolPart:
 def cancelled(call: ToolPart, trigger: Trigger) -> ToolPart:
     """An open call after something that ends all of them. An ended call keeps no prompt."""
     state = TOOL_CALL_NEXT[call.state, trigger]
-    return ToolPart(
-        call.id, call.name, call.input, state, UNSET, None, None, call.agent, call.provider_metadata
-    )
+    return ToolPart(call.id, call.name, call.input, state, UNSET, None, None, call.agent, call.provider_metadata)
 
 
 def finish_trigger(part: Finish | RunError) -> Trigger:
@@ -100,7 +99,13 @@ def with_run(call: ToolPart, messages: tuple[AgentMessage, ...]) -> ToolPart:
 
 
 def is_open(call: ToolPart) -> bool:
+    """Whether the call has not ended."""
     return call.state in OPEN
+
+
+def is_delegate(call: ToolPart) -> bool:
+    """Whether a sub-agent's run is behind the call."""
+    return call.name.startswith(DELEGATE_PREFIX)
 
 
 def calls_newest_first(messages: Sequence[AgentMessage]) -> Iterator[tuple[int, int, ToolPart]]:

@@ -1,18 +1,264 @@
-"""fold, first version."""
+"""Many actions, one pass: ``fold(actions, state)``.
+
+Equal to ``session_reducer`` one action at a time, for every log and every start state, but in time linear in the log:
+the reducer makes a new state a step, which copies the row of messages; the fold works on one draft and freezes it at the
+end. What a part does to a call is the very same code (``calls``); where a call stands is what the draft knows better.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from .actions import SessionAction
-from .model import EMPTY_SESSION, SessionState
-from .reducer import session_reducer
+from ._draft import DraftMessage, Level, calls_inside
+from ._order import Call, OpenCalls, Rows
+from ._utf16 import joined
+from .actions import (
+    Finish,
+    MessageStart,
+    Part,
+    Reasoning,
+    Reset,
+    Retry,
+    RunError,
+    Send,
+    SessionAction,
+    StepFinish,
+    Stop,
+    TextDelta,
+    ToolCall,
+    ToolError,
+    ToolPhase,
+    ToolResult,
+)
+from .calls import cancelled, ended, finish_trigger, is_delegate, is_open, phased, with_run
+from .machine import FINISHED, SESSION_NEXT, TOOL_CALL_NEXT, Trigger
+from .model import (
+    EMPTY_SESSION,
+    AgentMessage,
+    AgentPart,
+    ReasoningPart,
+    SessionError,
+    SessionState,
+    TextPart,
+    ToolPart,
+)
 
 __all__ = ("fold",)
 
 
 def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) -> SessionState:
-    """The state after the actions, starting from ``state``."""
+    """The state after the actions, in order, starting from ``state``; the same object when nothing changed.
+
+    Never raises on typed actions. Messages and parts that no action touched are shared with the start state.
+    """
+    draft = _Draft(state)
+    # Most of a log is text: as long as deltas go on for one message, they only add to its list of chunks.
+    message_id = within = None
+    add: Callable[[str], None] = str
     for action in actions:
-        state = session_reducer(state, action)
-    return state
+        if type(action) is Part:
+            part = action.part
+            if type(part) is TextDelta:
+                if part.message_id == message_id and action.within == within:
+                    add(part.delta)
+                    continue
+                chunks = draft.open_text(action.within, part.message_id)
+                if chunks is None:
+                    message_id = None
+                else:
+                    message_id, within, add = part.message_id, action.within, chunks.append
+                    add(part.delta)
+                continue
+        message_id = None
+        _ACTIONS[type(action)](draft, action)
+    return draft.frozen()
+
+
+class _Draft:
+    """The session's state as a fold changes it."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._begin(state)
+        self._state = state
+
+    def _begin(self, state: SessionState) -> None:
+        self._levels: list[Level] = []
+        self._session = Level(state.messages, self._levels)
+        self._status = state.status
+        self._error = state.error
+        self._users: int | None = None  # how many user messages there are, once that was asked
+        self._runs: dict[str, Level] = {}  # what ``within`` has found
+        self._delegates: Rows | None = None
+        self._open: OpenCalls | None = None
+
+    def frozen(self) -> SessionState:
+        for level in reversed(self._levels):
+            owner = level.owner
+            if owner is None or owner.gone:
+                continue
+            call, messages = owner.seen(), level.frozen()
+            if messages is not (call.agent.messages if call.agent else ()):
+                owner.put(with_run(call, messages))
+        state, messages = self._state, self._session.frozen()
+        if messages is state.messages and self._status == state.status and self._error == state.error:
+            return state
+        return SessionState(messages, self._status, self._error)
+
+    # ---- actions ----
+
+    def send(self, action: Send) -> None:
+        self._session.append(AgentMessage(action.id, "user", (TextPart(joined(action.text)),)))
+        if self._users is not None:
+            self._users += 1
+        self._status, self._error = SESSION_NEXT[self._status, "send"], None
+
+    def part(self, action: Part) -> None:
+        part = action.part
+        if action.within is not None:
+            level = self._level(action.within)
+            if level is not None:
+                _PARTS[type(part)](self, level, part)
+            return
+        _PARTS[type(part)](self, self._session, part)
+        if type(part) is Finish:
+            self._status = SESSION_NEXT[self._status, finish_trigger(part)]
+        elif type(part) is RunError:
+            self._status = SESSION_NEXT[self._status, "error"]
+            self._error = SessionError(part.error, part.code)
+
+    def tool_phase(self, action: ToolPhase) -> None:
+        call = self._open_calls().newest(action.name)
+        if call is not None:
+            call.put(phased(call.seen(), action))
+
+    def stop(self, action: Stop) -> None:
+        self._cancel_open(self._session, "stop")
+        self._status = SESSION_NEXT[self._status, "stop"]
+
+    def retry(self, action: Retry) -> None:
+        level = self._session
+        if self._users is None:
+            self._users = sum(message.role == "user" for message in level.messages)
+        if not self._users:
+            return
+        level.cut(*self._last_kept())
+        self._runs.clear()
+        self._status, self._error = SESSION_NEXT[self._status, "retry"], None
+
+    def _last_kept(self) -> tuple[int, int]:
+        """Like ``resumable.last_kept``, looking only at what a retry removes: that makes many retries cheap."""
+        messages = self._session.messages
+        place = len(messages)
+        while True:
+            place -= 1
+            message = messages[place]
+            if message.role == "user":
+                return place, len(message.parts)
+            for index in range(len(message.parts) - 1, -1, -1):
+                part = message.parts[index]
+                if type(part) is ToolPart and part.state in FINISHED:
+                    return place, index + 1
+
+    def reset(self, action: Reset) -> None:
+        self._begin(EMPTY_SESSION)
+
+    # ---- stream parts, on one level ----
+
+    def message_start(self, level: Level, part: MessageStart) -> None:
+        level.append(DraftMessage(part.message_id, "assistant"))
+
+    def open_text(self, within: str | None, message_id: str) -> list[str] | None:
+        """The open text of a message, or None when there is no such message."""
+        level = self._session if within is None else self._level(within)
+        place = level.find_message(message_id) if level else -1
+        return level.thawed(place).open_text() if level and place >= 0 else None
+
+    def reasoning(self, level: Level, part: Reasoning) -> None:
+        self._added(level, part.message_id, ReasoningPart(part.text, part.provider_metadata))
+
+    def tool_call(self, level: Level, part: ToolCall) -> None:
+        call = ToolPart(part.id, part.name, part.input, "running", provider_metadata=part.provider_metadata)
+        place = self._added(level, part.message_id, call)
+        if place is None:
+            return
+        level.added(*place, call)
+        if self._delegates is not None and is_delegate(call):
+            self._delegates.add(call.id, level.node(*place))
+            self._runs.pop(call.id, None)
+        if self._open is not None:
+            self._open.add(level.node(*place))
+
+    def _added(self, level: Level, message_id: str, part: AgentPart) -> tuple[int, int] | None:
+        place = level.find_message(message_id)
+        if place < 0:
+            return None
+        message = level.thawed(place)
+        message.close_text()
+        message.parts.append(part)
+        return place, len(message.parts) - 1
+
+    def end_call(self, level: Level, part: ToolResult | ToolError) -> None:
+        place = level.find_call(part.id)
+        if place is not None:
+            m, p = place
+            call = level.messages[m].parts[p]
+            assert type(call) is ToolPart
+            changed = ended(call, part)
+            if changed is not call:
+                level.thawed(m).parts[p] = changed
+
+    def step_finish(self, level: Level, part: StepFinish) -> None:
+        pass
+
+    def end_run(self, level: Level, part: Finish | RunError) -> None:
+        self._cancel_open(level, finish_trigger(part))
+
+    # ---- calls at any depth ----
+
+    def _level(self, within: str) -> Level | None:
+        level = self._runs.get(within)
+        if level is None:
+            if self._delegates is None:
+                self._delegates = Rows(Call.is_there)
+                for call in calls_inside(self._session, is_delegate):
+                    self._delegates.add(call.seen().id, call)
+            owner = self._delegates.newest(within)
+            if owner is None:
+                return None
+            level = self._runs[within] = owner.level.run_of(owner)
+        return level
+
+    def _open_calls(self) -> OpenCalls:
+        if self._open is None:
+            self._open = OpenCalls()
+            for call in calls_inside(self._session, is_open):
+                self._open.add(call)
+        return self._open
+
+    def _cancel_open(self, level: Level, trigger: Trigger) -> None:
+        if TOOL_CALL_NEXT["running", trigger] != "running":
+            calls = self._open_calls()
+            for call in calls.take_all() if level is self._session else calls.take_inside(level):
+                call.put(cancelled(call.seen(), trigger))
+
+
+_ACTIONS: Mapping[type, Callable[[_Draft, Any], None]] = {
+    Send: _Draft.send,
+    Part: _Draft.part,
+    ToolPhase: _Draft.tool_phase,
+    Stop: _Draft.stop,
+    Retry: _Draft.retry,
+    Reset: _Draft.reset,
+}
+
+_PARTS: Mapping[type, Callable[[_Draft, Level, Any], None]] = {
+    MessageStart: _Draft.message_start,
+    Reasoning: _Draft.reasoning,
+    ToolCall: _Draft.tool_call,
+    ToolResult: _Draft.end_call,
+    ToolError: _Draft.end_call,
+    StepFinish: _Draft.step_finish,
+    Finish: _Draft.end_run,
+    RunError: _Draft.end_run,
+}

@@ -34,6 +34,7 @@ from .calls import (
     ended,
     find_newest,
     finish_trigger,
+    is_delegate,
     is_open,
     phased,
     placed,
@@ -41,7 +42,6 @@ from .calls import (
 )
 from .machine import SESSION_NEXT, TOOL_CALL_NEXT, Trigger
 from .model import (
-    DELEGATE_PREFIX,
     EMPTY_SESSION,
     AgentMessage,
     AgentPart,
@@ -64,9 +64,7 @@ def session_reducer(state: SessionState, action: SessionAction) -> SessionState:
     return _ACTIONS[type(action)](state, action)
 
 
-def _next(
-    state: SessionState, messages: Messages, status: SessionStatus, error: SessionError | None
-) -> SessionState:
+def _next(state: SessionState, messages: Messages, status: SessionStatus, error: SessionError | None) -> SessionState:
     if messages is state.messages and status == state.status and error == state.error:
         return state
     return SessionState(messages, status, error)
@@ -94,7 +92,7 @@ def _part(state: SessionState, action: Part) -> SessionState:
 
 
 def _within(messages: Messages, call_id: str, part: Any) -> Messages:
-    path = find_newest(messages, lambda call: call.id == call_id and call.name.startswith(DELEGATE_PREFIX))
+    path = find_newest(messages, lambda call: call.id == call_id and is_delegate(call))
     if path is None:
         return messages
     owner = path[-1][2]
@@ -109,11 +107,7 @@ def _tool_phase(state: SessionState, action: ToolPhase) -> SessionState:
         return state
     call = path[-1][2]
     changed = phased(call, action)
-    return (
-        state
-        if changed is call
-        else SessionState(placed(state.messages, path, changed), state.status, state.error)
-    )
+    return state if changed is call else SessionState(placed(state.messages, path, changed), state.status, state.error)
 
 
 def _stop(state: SessionState, action: Stop) -> SessionState:
