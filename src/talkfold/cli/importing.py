@@ -60,12 +60,12 @@ async def import_file(
 ) -> None:
     """Take conversations from a file of JSON lines into the database.
 
-    `native` is what `talkfold export` writes; a file of bare actions is one session with a new id. `openai` is one
-    `{id, messages}` a line in the chat-completions form; the ids become the sessions' ids. With `--owner` the sessions
-    are that owner's.
+    `native` is what `talkfold export` writes; a file of bare actions is one new session. `openai` is
+    one `{id, messages}` a line in the chat-completions form; the ids become the sessions' ids. With `--owner`
+    the sessions are that owner's.
 
-    The whole file is read and checked before anything is stored: a damaged line, or an id that is used already, and
-    nothing is taken. Then each conversation is stored in one transaction.
+    The whole file is read and checked before anything is stored: a damaged line, or an id that is used
+    already, and nothing is taken. Then each log is stored in one transaction.
     """
     with source(file) as stream, _seekable(stream) as whole:
         async with opened(where, create=True) as store:
@@ -124,10 +124,8 @@ def _conversations(
             warn_torn(item)
 
 
-async def _refusals(
-    store: SessionStore, conversations: Iterator[Conversation], skip_existing: bool
-) -> dict[str, None]:
-    """Go through the whole file once: whatever is wrong with it shows here. Gives the ids that are to be skipped."""
+async def _refusals(store: SessionStore, conversations: Iterator[Conversation], skip_existing: bool) -> dict[str, None]:
+    """Go through the whole file once: whatever is wrong with it shows here. Gives the ids to be skipped."""
     seen: set[tuple[str, str | None]] = set()
     skipped: dict[str, None] = {}
     for conversation in conversations:
@@ -139,9 +137,7 @@ async def _refusals(
         if await is_taken(store, conversation):
             if not skip_existing:
                 error = SessionExists(conversation.id)
-                error.next_step = (
-                    "Nothing was imported. With --skip-existing the other conversations are taken."
-                )
+                error.next_step = "Nothing was imported. With --skip-existing the other conversations are taken."
                 raise error
             skipped[conversation.id] = None
     return skipped

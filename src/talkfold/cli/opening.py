@@ -31,14 +31,21 @@ def database_path(where: Where) -> Path:
 async def opened(
     where: Where, *, create: bool = False, metadata_keys: Sequence[str] = ()
 ) -> AsyncIterator[SessionStore]:
-    """The store that the person named. Only ``create`` makes a new file; else DatabaseNotFound says what to do."""
+    """The store that the person named.
+
+    Only ``create`` makes a new file or brings an old one up to date; else DatabaseNotFound and DatabaseTooOld
+    say what to do.
+    """
     path = database_path(where)
     if create and where.db is None:
         path.parent.mkdir(parents=True, exist_ok=True)
     elif not create and not path.exists():
         raise DatabaseNotFound(os.fspath(path))
     async with open_store(
-        os.fspath(path), allow_network=where.allow_network_file_system, metadata_keys=metadata_keys
+        path,
+        migrate=create,
+        allow_network=where.allow_network_file_system,
+        metadata_keys=metadata_keys,
     ) as store:
         yield store
 
@@ -79,8 +86,6 @@ async def read_log(
     after = first - 1
     end = session.number if last is None else last
     while after < end:
-        for logged in await store.read(
-            session.id, after=after, limit=min(_PAGE, end - after), owner=session.owner
-        ):
+        for logged in await store.read(session.id, after=after, limit=min(_PAGE, end - after), owner=session.owner):
             yield logged
             after = logged.number

@@ -34,9 +34,7 @@ class Where:
             help="The database. [default: chat.db in the platform's folder for user data]",
         ),
     ] = None
-    owner: Annotated[
-        str | None, Parameter(help="Only this owner's sessions exist. [default: everybody's]")
-    ] = None
+    owner: Annotated[str | None, Parameter(help="Only this owner's sessions exist. [default: everybody's]")] = None
     allow_network_file_system: Annotated[
         bool, Parameter(help="Open a database on a network file system; safe for one process only.")
     ] = False

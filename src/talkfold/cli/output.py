@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = (
     "Column",
     "Line",
+    "Row",
     "Span",
     "clean",
     "document",
@@ -44,7 +45,7 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def clean(text: str) -> str:
-    """The text on one line and harmless to a terminal: what is not plain text becomes an escape like ``\\n``."""
+    """The text on one line and harmless to a terminal: anything else becomes an escape such as ``\\n``."""
     return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -55,12 +56,12 @@ def preview(text: str, width: int = 72) -> str:
 
 
 def on_terminal(stream: IO[str] | None = None) -> bool:
-    """Whether the stream (stdout by default) is read by a person on a terminal; ``FORCE_COLOR`` says it is."""
+    """Whether a person reads the stream (stdout by default) on a terminal; ``FORCE_COLOR`` says so."""
     return (stream or sys.stdout).isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def rich_console(stream: IO[str] | None = None) -> Console:
-    """A console that prints text as it is: no markup, no guessing of numbers and paths. It obeys ``NO_COLOR``."""
+    """A console that prints text as it is, without markup and without guessing. Obeys ``NO_COLOR``."""
     from rich.console import Console
 
     return Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False)
@@ -76,7 +77,7 @@ def write(data: bytes) -> None:
 
 
 def document(value: object) -> None:
-    """One JSON document on stdout; indented on a terminal. Bytes are JSON already, and so are ``msgspec.Raw``."""
+    """One JSON document on stdout, indented on a terminal. Bytes and ``msgspec.Raw`` are JSON already."""
     data = value if isinstance(value, bytes) else json_bytes(value)
     write((msgspec.json.format(data, indent=2) if sys.stdout.isatty() else data) + b"\n")
 
@@ -142,7 +143,11 @@ def say(*lines_: str) -> None:
 
 
 def table(
-    columns: Sequence[Column[Row]], rows: Iterable[Row], styles: Mapping[str, str] | None = None
+    columns: Sequence[Column[Row]],
+    rows: Iterable[Row],
+    styles: Mapping[str, str] | None = None,
+    *,
+    indent: int = 0,
 ) -> None:
     """Rows under their titles on stdout: a rich table on a terminal, else columns set with spaces.
 
@@ -152,6 +157,7 @@ def table(
     cells = [[clean(show(row)) for _, show in columns] for row in rows]
     if on_terminal():
         from rich import box
+        from rich.padding import Padding
         from rich.table import Table
         from rich.text import Text
 
@@ -160,9 +166,9 @@ def table(
             grid.add_column(title, style=(styles or {}).get(title, ""), overflow="fold")
         for row in cells:
             grid.add_row(*map(Text, row))
-        rich_console().print(grid)
+        rich_console().print(Padding(grid, (0, 0, 0, indent)))
         return
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for row in [titles, *cells]:
         set_ = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write(set_.rstrip() + "\n")
+        sys.stdout.write(" " * indent + set_.rstrip() + "\n")

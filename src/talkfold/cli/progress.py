@@ -15,7 +15,7 @@ Advance: TypeAlias = Callable[[int], None]
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Advance]:
-    """A bar for ``total`` units of work, gone when it is done; nothing at all where nobody looks at stderr."""
+    """A bar for ``total`` units of work, gone when done; nothing at all where stderr is no terminal."""
     if not sys.stderr.isatty() or total == 0:
         yield lambda _: None
         return

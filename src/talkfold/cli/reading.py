@@ -23,12 +23,10 @@ from .plan import plan_json, plan_lines
 from .sessions import session_json
 from .wording import STATE_STYLES, action_kind, action_text, clock, count, state_lines
 
-__all__ = ("Step", "retry", "show", "steps", "walk")
+__all__ = ("Step", "retry", "show", "step_numbers", "steps", "walk")
 
 
-async def show(
-    session: SessionId, /, *, at: AtNumber = None, where: Where = Where(), form: Form = Form()
-) -> None:
+async def show(session: SessionId, /, *, at: AtNumber = None, where: Where = Where(), form: Form = Form()) -> None:
     """Show a conversation: its messages, calls and status, now or after any action of its log."""
     async with opened(where) as store:
         found = await find(store, session, where)
@@ -66,7 +64,7 @@ class Step(NamedTuple):
 
 
 _COLUMNS: Sequence[Column[Step]] = (
-    ("number", lambda it: _numbers(it)),
+    ("number", lambda it: step_numbers(it)),
     ("time (UTC)", lambda it: clock(it.first.time)),
     ("what", lambda it: it.kind),
     ("", lambda it: it.text),
@@ -75,7 +73,8 @@ _COLUMNS: Sequence[Column[Step]] = (
 )
 
 
-def _numbers(step: Step) -> str:
+def step_numbers(step: Step) -> str:
+    """The number of a step's action, or the first and last of several."""
     first, last = step.first.number, step.last.number
     return str(first) if first == last else f"{first}-{last}"
 
@@ -85,12 +84,8 @@ async def steps(
     /,
     *,
     first: Annotated[int, Parameter(name="--from", help="Begin with this action.")] = 1,
-    last: Annotated[
-        int | None, Parameter(name="--to", help="End with this action. [default: the newest]")
-    ] = None,
-    every: Annotated[
-        bool, Parameter(help="A row for every action, also for each piece of a streamed text.")
-    ] = False,
+    last: Annotated[int | None, Parameter(name="--to", help="End with this action. [default: the newest]")] = None,
+    every: Annotated[bool, Parameter(help="A row for every action, also for each piece of a streamed text.")] = False,
     where: Where = Where(),
     form: RowForm = RowForm(),
 ) -> None:
@@ -167,12 +162,11 @@ def _joined(run: Sequence[LoggedAction]) -> str:
 # ---- retry ----------------------------------------------------------------------------------------------
 
 
-async def retry(
-    session: SessionId, /, *, at: AtNumber = None, where: Where = Where(), form: Form = Form()
-) -> None:
+async def retry(session: SessionId, /, *, at: AtNumber = None, where: Where = Where(), form: Form = Form()) -> None:
     """Show what Retry would send, what it would drop and why, and what would run a second time.
 
-    The conversation is kept through the last finished tool call after the last user message. Nothing is changed.
+    The conversation is kept through the last finished tool call after the last user message. Nothing is
+    changed.
     """
     async with opened(where) as store:
         found = await find(store, session, where)

@@ -110,9 +110,7 @@ async def fork(
     /,
     *,
     at: AtNumber = None,
-    new_id: Annotated[
-        str | None, Parameter(help="The id of the new session. [default: a random one]")
-    ] = None,
+    new_id: Annotated[str | None, Parameter(help="The id of the new session. [default: a random one]")] = None,
     title: Annotated[str | None, Parameter(help="The title of the new session.")] = None,
     where: Where = Where(),
     form: Form = Form(),
@@ -153,9 +151,7 @@ async def erase(
     session: SessionId,
     /,
     *,
-    yes: Annotated[
-        bool, Parameter(name=("--yes", "-y"), help="Do not ask. The id must then be the whole id.")
-    ] = False,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Do not ask. The id must then be the whole id.")] = False,
     by: Annotated[str | None, Parameter(help="Who erases it, for the tombstone.")] = None,
     where: Where = Where(),
     form: Form = Form(),
