@@ -17,7 +17,7 @@ from msgspec import Struct
 from .actions import SessionAction
 from .model import Json
 
-__all__ = ("Entry", "LoggedAction", "Loggable", "chain_link", "chain_start")
+__all__ = ("Entry", "Loggable", "LoggedAction", "chain_link", "chain_start")
 
 
 class LoggedAction(Struct, frozen=True):
@@ -65,19 +65,27 @@ def chain_start(session_id: str) -> bytes:
 
 
 def chain_link(
-    previous: bytes, number: int, time: int, run: bytes | None, actor: bytes | None, meta: bytes | None, body: bytes
+    previous: bytes,
+    number: int,
+    time: int,
+    run: str | None,
+    actor: str | None,
+    meta: bytes | None,
+    body: bytes,
 ) -> bytes:
     """The hash of one logged action: 32 bytes over the previous hash, the envelope and the body.
 
     Every field is preceded by its length (a missing one by 2**32 - 1), so no two different rows read alike.
     """
+    who = b"" if run is None else run.encode()
+    by = b"" if actor is None else actor.encode()
     head = _ENVELOPE.pack(
         previous,
         number,
         time,
-        _ABSENT if run is None else len(run),
-        _ABSENT if actor is None else len(actor),
+        _ABSENT if run is None else len(who),
+        _ABSENT if actor is None else len(by),
         _ABSENT if meta is None else len(meta),
         len(body),
     )
-    return sha256(b"".join((head, run or b"", actor or b"", meta or b"", body))).digest()
+    return sha256(b"".join((head, who, by, meta or b"", body))).digest()

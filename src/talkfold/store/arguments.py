@@ -82,6 +82,4 @@ def check_filters(
         if key not in allowed:
             raise MetadataKeyNotAllowed(key, tuple(allowed))
         if value is not None and type(value) not in (str, int, float, bool):
-            raise InvalidArgument(
-                "metadata", f"the filter on {key!r} must be a text, a number, true, false or null"
-            )
+            raise InvalidArgument("metadata", f"the filter on {key!r} must be a text, a number, true, false or null")

@@ -67,8 +67,8 @@ def prepare(
     Raises InvalidArgument (no actions, a bad run or actor), InvalidJson, InvalidAction, NotJsonValue, TooDeep,
     TooLarge.
     """
-    if isinstance(actions, (str, bytes)) or not isinstance(actions, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidArgument("actions", "a list of actions is needed, even for one")
+    if not isinstance(actions, (list, tuple)):
+        raise InvalidArgument("actions", f"a list of actions is needed, even for one; not {type(actions).__name__}")
     if not actions:
         raise InvalidArgument("actions", "there is nothing to append")
     check_name("run", run)
@@ -79,8 +79,10 @@ def prepare(
     size = 0
     for item in actions:
         time, by_run, by_actor, by_meta = None, run, actor, shared
-        action = item
-        if isinstance(item, Entry):
+        action: SessionAction | bytes
+        if not isinstance(item, Entry):
+            action = item
+        else:
             action = item.action
             time = item.time
             if item.run is not None:
@@ -91,7 +93,7 @@ def prepare(
                 by_actor = item.actor
             if item.meta is not None:
                 by_meta = encode_metadata("meta", item.meta)
-        if isinstance(action, (bytes, str)):
+        if isinstance(action, bytes):
             action, body = canonical_body(action)
         else:
             body = encode_action(action)

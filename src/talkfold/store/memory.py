@@ -88,6 +88,10 @@ class _Record:
             self.folded = len(self.log)
         return self.state
 
+    def held(self) -> dict[str, Json]:
+        """The metadata as an object."""
+        return {} if self.metadata is None else decode_json(self.metadata)
+
     def row(self) -> Session:
         return Session(
             self.id,
@@ -108,9 +112,7 @@ class _Record:
 class MemoryStore:
     """Sessions in this process only. Implements ``SessionStore``, whose docstrings are the contract."""
 
-    def __init__(
-        self, *, metadata_keys: Collection[str], clock: Callable[[], int], new_id: Callable[[], str]
-    ) -> None:
+    def __init__(self, *, metadata_keys: Collection[str], clock: Callable[[], int], new_id: Callable[[], str]) -> None:
         self._records: dict[str, dict[str | None, _Record]] = {}
         self._in_order: list[_Record] = []
         self._metadata_keys = frozenset(metadata_keys)
@@ -200,11 +202,9 @@ class MemoryStore:
                 return False
             if title is not None and _lowered(title) not in _lowered(record.title or ""):
                 return False
-            held = {} if record.metadata is None else decode_json(record.metadata)
+            held = record.held()
             return all(
-                key not in held
-                if value is None
-                else key in held and encode_json(held[key]) == encode_json(value)
+                key not in held if value is None else key in held and encode_json(held[key]) == encode_json(value)
                 for key, value in (metadata or {}).items()
             )
 
@@ -226,8 +226,7 @@ class MemoryStore:
         if title is not None:
             record.title = title
         if metadata is not None:
-            held = {} if record.metadata is None else decode_json(record.metadata)
-            kept = {key: value for key, value in {**held, **metadata}.items() if value is not None}
+            kept = {key: value for key, value in {**record.held(), **metadata}.items() if value is not None}
             record.metadata = encode_metadata("metadata", kept) if kept else None
         return record.row()
 
@@ -274,8 +273,7 @@ class MemoryStore:
         link = record.digest
         for number, row in enumerate(batch.rows, start=first):
             time = now if row.time is None else row.time
-            run, actor = row.run and row.run.encode(), row.actor and row.actor.encode()
-            link = chain_link(link, number, time, run, actor, row.meta, row.body)
+            link = chain_link(link, number, time, row.run, row.actor, row.meta, row.body)
             meta = None if row.meta is None else decode_json(row.meta)
             action = decode_action(row.body)
             record.log.append(LoggedAction(number, time, action, row.body, link, row.run, row.actor, meta))
@@ -305,9 +303,7 @@ class MemoryStore:
             raise CursorAhead(session_id, at, len(record.log))
         return StateAt(at, fold([row.action for row in record.log[:at]]))
 
-    async def open_session(
-        self, session_id: str, *, owner: str | None = None, cause: str = "reload"
-    ) -> OpenedSession:
+    async def open_session(self, session_id: str, *, owner: str | None = None, cause: str = "reload") -> OpenedSession:
         record = self._find(session_id, owner)
         state = record.current()
         stopped = session_reducer(state, Stop())
@@ -339,12 +335,9 @@ class MemoryStore:
         record.forked_from, record.forked_at = source.id, at
         link = record.digest
         for row in source.log[:at]:
-            run, actor = row.run and row.run.encode(), row.actor and row.actor.encode()
             meta = encode_metadata("meta", row.meta)
-            link = chain_link(link, row.number, row.time, run, actor, meta, row.body)
-            copy = LoggedAction(
-                row.number, row.time, row.action, row.body, link, row.run, row.actor, row.meta
-            )
+            link = chain_link(link, row.number, row.time, row.run, row.actor, meta, row.body)
+            copy = LoggedAction(row.number, row.time, row.action, row.body, link, row.run, row.actor, row.meta)
             record.log.append(copy)
             record.size += len(row.body)
         return record.row()
@@ -379,8 +372,7 @@ class MemoryStore:
         problems: list[Problem] = []
         link = chain_start(record.id)
         for number, row in enumerate(record.log, start=1):
-            run, actor = row.run and row.run.encode(), row.actor and row.actor.encode()
-            link = chain_link(link, number, row.time, run, actor, encode_metadata("meta", row.meta), row.body)
+            link = chain_link(link, number, row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body)
             if link != row.hash:
                 problems.append(Problem("chain", number, f"action {number} is not what was written there"))
                 link = row.hash

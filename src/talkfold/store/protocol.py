@@ -217,9 +217,7 @@ class SessionStore(Protocol):
         """The state at the head, or after the action ``at``. Changes nothing. Raises SessionNotFound, CursorAhead."""
         ...
 
-    async def open_session(
-        self, session_id: str, *, owner: str | None = None, cause: str = "reload"
-    ) -> OpenedSession:
+    async def open_session(self, session_id: str, *, owner: str | None = None, cause: str = "reload") -> OpenedSession:
         """Open for running: a session left streaming, or with open calls, is settled by one logged ``stop`` with
         ``{"cause": cause}`` in its ``meta``; once, however many processes open it together."""
         ...
@@ -240,9 +238,7 @@ class SessionStore(Protocol):
         """Remove the whole session physically, leaving a tombstone. Its id is never used again."""
         ...
 
-    def subscribe(
-        self, session_id: str, *, after: int = 0, owner: str | None = None
-    ) -> AsyncIterator[LoggedAction]:
+    def subscribe(self, session_id: str, *, after: int = 0, owner: str | None = None) -> AsyncIterator[LoggedAction]:
         """Every action after a number: first what is there, then what comes, from any process; no gap, no repeat.
 
         Goes on until the iterator is closed or the store is (StoreClosed). Raises CursorAhead, SessionErased.

@@ -85,13 +85,9 @@ def _uri(path: str, mode: Literal["ro", "rwc"]) -> str:
 def _connect(path: str, mode: Literal["ro", "rwc"], timeout: float) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         oldest = ".".join(map(str, _OLDEST_SQLITE))
-        raise StoreUnavailable(
-            path, f"SQLite {sqlite3.sqlite_version} is too old; {oldest} or newer is needed"
-        )
+        raise StoreUnavailable(path, f"SQLite {sqlite3.sqlite_version} is too old; {oldest} or newer is needed")
     # isolation_level=None: nothing begins a transaction behind our back. The thread is ours alone.
-    return sqlite3.connect(
-        _uri(path, mode), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
-    )
+    return sqlite3.connect(_uri(path, mode), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
 
 
 def connect_writer(path: str, timeout: float, synchronous: Synchronous) -> sqlite3.Connection:

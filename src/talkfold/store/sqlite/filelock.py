@@ -8,15 +8,14 @@ transaction only and the kernel frees it when a process dies.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from types import TracebackType
 
 from ...errors import StoreBusy
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # pragma: no cover - no such lock on this platform: SQLite's own locking remains
-    fcntl = None
 
 __all__ = ("FileLock",)
 
@@ -42,12 +41,12 @@ class FileLock:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def __enter__(self) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._wait()
+        # Windows has no such queue: there SQLite's own locking, which polls, is all.
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._wait()
 
     def _wait(self) -> None:
         # flock has a queue but no time-out, so a thread waits in the queue and this one on the clock.
@@ -60,10 +59,10 @@ class FileLock:
                     raise StoreBusy(self.timeout)
 
     def _queue(self, request: _Request) -> None:
-        assert fcntl is not None
         # A descriptor of its own: flock belongs to the open file, and an abandoned wait must not hold ours.
         waiting = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        fcntl.flock(waiting, fcntl.LOCK_EX)
+        if sys.platform != "win32":
+            fcntl.flock(waiting, fcntl.LOCK_EX)
         with request.settled:
             if request.abandoned:
                 os.close(waiting)
@@ -75,7 +74,7 @@ class FileLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if fcntl is not None:
+        if sys.platform != "win32":
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:

@@ -6,17 +6,16 @@ transaction that it shares with others.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 
 from ...actions import Stop
-from ...codec import decode_json, encode_action
+from ...codec import decode_json
 from ...errors import CursorAhead, KeyReused, SessionErased, SessionExists, SessionNotFound, VersionConflict
-from ...log import chain_link, chain_start
+from ...log import LoggedAction, chain_start
 from ...model import Json, SessionState
 from ...reducer import session_reducer
-from ..entries import Batch, Prepared, encode_metadata, next_status, prepare
-from ..protocol import ABSENT, ANY, EXISTS, Appended, ExpectedVersion, Session, Tombstone
+from ..entries import Batch, Prepared, encode_metadata, prepare
+from ..protocol import ABSENT, ANY, Appended, ExpectedVersion, Session, Tombstone
 from .reading import MOST_MISSING, read_actions, read_session, read_state
 from .snapshots import WarmStates
 from .transaction import Head, Transaction
@@ -56,9 +55,7 @@ def _refuse_taken(tx: Transaction, session_id: str, owner: str | None) -> None:
     raise SessionExists(session_id)
 
 
-def create(
-    tx: Transaction, session_id: str, owner: str | None, title: str | None, metadata: bytes | None
-) -> Session:
+def create(tx: Transaction, session_id: str, owner: str | None, title: str | None, metadata: bytes | None) -> Session:
     _refuse_taken(tx, session_id, owner)
     _insert_session(tx, session_id, owner, title, metadata)
     return read_session(tx.connection, session_id, owner)
@@ -87,7 +84,7 @@ def append(
             raise VersionConflict(session_id, "absent", head.number)
         if isinstance(expected, int) and expected != head.number:
             tx.flush()
-            missing = ()
+            missing: tuple[LoggedAction, ...] = ()
             if expected < head.number:
                 missing = read_actions(tx.connection, head.key, expected, MOST_MISSING)
             raise VersionConflict(session_id, expected, head.number, missing)
@@ -103,9 +100,7 @@ def append(
     return Appended(first, last)
 
 
-def _head_or_new(
-    tx: Transaction, session_id: str, owner: str | None, expected: ExpectedVersion
-) -> Head | None:
+def _head_or_new(tx: Transaction, session_id: str, owner: str | None, expected: ExpectedVersion) -> Head | None:
     """The session's head, or ``None`` where the append may create it."""
     try:
         return tx.head(session_id, owner)
@@ -126,15 +121,11 @@ def update(
     if title is not None:
         tx.connection.execute("UPDATE session SET title = ? WHERE key = ?", (title, head.key))
     if metadata is not None:
-        stored = tx.connection.execute("SELECT metadata FROM session WHERE key = ?", (head.key,)).fetchone()[
-            0
-        ]
+        stored = tx.connection.execute("SELECT metadata FROM session WHERE key = ?", (head.key,)).fetchone()[0]
         merged: dict[str, Json] = {**(decode_json(stored) if stored else {}), **metadata}
         kept = {name: value for name, value in merged.items() if value is not None}
         encoded = encode_metadata("metadata", kept) if kept else None
-        tx.connection.execute(
-            "UPDATE session SET metadata = ? WHERE key = ?", (encoded and encoded.decode(), head.key)
-        )
+        tx.connection.execute("UPDATE session SET metadata = ? WHERE key = ?", (encoded and encoded.decode(), head.key))
     return read_session(tx.connection, session_id, owner)
 
 
@@ -170,16 +161,11 @@ def fork(
     source = read_session(tx.connection, session_id, owner)
     _refuse_taken(tx, new_id, source.owner)
     metadata = encode_metadata("metadata", source.metadata)
-    _insert_session(
-        tx, new_id, source.owner, source.title if title is None else title, metadata, session_id, at
-    )
+    _insert_session(tx, new_id, source.owner, source.title if title is None else title, metadata, session_id, at)
     copy = tx.head(new_id, source.owner)
     for start in range(0, at, _PAGE):
         page = read_actions(tx.connection, head.key, start, min(_PAGE, at - start))
-        rows = [
-            Prepared(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body)
-            for row in page
-        ]
+        rows = [Prepared(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body) for row in page]
         tx.log(copy, Batch(rows, [row.action for row in page], sum(len(row.body) for row in page)))
         tx.flush()
     return read_session(tx.connection, new_id, source.owner)

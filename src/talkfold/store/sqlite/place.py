@@ -11,21 +11,7 @@ from ...errors import NetworkFileSystem
 __all__ = ("network_file_system", "refuse_network")
 
 _NETWORK = frozenset(
-    (
-        "9p",
-        "afs",
-        "ceph",
-        "cifs",
-        "fuse.glusterfs",
-        "fuse.sshfs",
-        "gfs2",
-        "glusterfs",
-        "lustre",
-        "ncpfs",
-        "nfs",
-        "nfs4",
-    )
-    + ("ocfs2", "smb3", "smbfs")
+    "9p afs ceph cifs fuse.glusterfs fuse.sshfs gfs2 glusterfs lustre ncpfs nfs nfs4 ocfs2 smb3 smbfs".split()
 )
 _MOUNTS = Path("/proc/self/mountinfo")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...codec import decode_actions, decode_json
 from ...fold import fold
@@ -17,8 +17,8 @@ from .transaction import find_session
 
 __all__ = (
     "MOST_MISSING",
-    "End",
     "SESSION_COLUMNS",
+    "End",
     "end_of",
     "fold_page",
     "read_actions",
@@ -55,11 +55,23 @@ def reading(connection: sqlite3.Connection) -> Generator[None]:
         connection.execute("COMMIT")
 
 
-def session_from(row: tuple[object, ...]) -> Session:
+def session_from(row: tuple[Any, ...]) -> Session:
     """A session from a row of ``SESSION_COLUMNS``."""
-    *columns, metadata, forked_from, forked_at = row
-    decoded = decode_json(metadata) if isinstance(metadata, str) else None
-    return Session(*columns, decoded, forked_from, forked_at)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    identity, status, number, digest, size, created, updated, owner, title, metadata, forked_from, forked_at = row
+    return Session(
+        identity,
+        status,
+        number,
+        digest,
+        size,
+        created,
+        updated,
+        owner,
+        title,
+        None if metadata is None else decode_json(metadata),
+        forked_from,
+        forked_at,
+    )
 
 
 def read_session(connection: sqlite3.Connection, session_id: str, owner: str | None) -> Session:
@@ -85,17 +97,13 @@ def end_of(connection: sqlite3.Connection, session_id: str, owner: str | None) -
     return End(key, *connection.execute("SELECT number, size FROM head WHERE session = ?", (key,)).fetchone())
 
 
-def read_actions(
-    connection: sqlite3.Connection, key: int, after: int, limit: int
-) -> tuple[LoggedAction, ...]:
+def read_actions(connection: sqlite3.Connection, key: int, after: int, limit: int) -> tuple[LoggedAction, ...]:
     """Up to ``limit`` actions after a number, decoded."""
     rows = connection.execute(_ACTIONS, (key, after, limit)).fetchall()
     actions = decode_actions([row[2] for row in rows])
     return tuple(
-        LoggedAction(
-            number, time, action, body, hash, run, actor, None if meta is None else decode_json(meta)
-        )
-        for (number, time, body, hash, run, actor, meta), action in zip(rows, actions, strict=True)
+        LoggedAction(number, time, action, body, link, run, actor, None if meta is None else decode_json(meta))
+        for (number, time, body, link, run, actor, meta), action in zip(rows, actions, strict=True)
     )
 
 

@@ -3,8 +3,8 @@
 A snapshot stores only the messages that differ from the snapshot before it (``base``): of a conversation that
 grows, every message is stored about once. One is taken when at least ``SNAPSHOT_BYTES`` of log came after the last, and
 when what it would store is at most half of that; so together they are at most half of the log, and reading a
-state costs its own size and a tail in proportion to it, never the whole log. Each is a cache: any of them may be dropped at
-any time, and one whose base is gone is passed over.
+state costs its own size and a tail in proportion to it, never the whole log. Each is a cache: any of them may be
+dropped at any time, and one whose base is gone is passed over.
 """
 
 from __future__ import annotations

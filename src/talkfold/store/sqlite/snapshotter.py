@@ -116,10 +116,11 @@ def _newest(connection: sqlite3.Connection, *, key: int, at: int) -> _Last:
     with reading(connection):
         warm = load_snapshot(connection, key, at)
         row = connection.execute(
-            "SELECT session, number, fold, base, keep, size FROM snapshot WHERE session = ? AND number = ? AND fold = ?",
+            "SELECT session, number, fold, base, keep, size, x'' FROM snapshot"
+            " WHERE session = ? AND number = ? AND fold = ?",
             (key, warm.number, FOLD_VERSION),
         ).fetchone()
     if row is None:
         return _Last(None, None, SNAPSHOT_BYTES)
-    snapshot = Snapshot(*row, state=b"")
+    snapshot = Snapshot(*row)
     return _Last(snapshot, warm.state, snapshot.size + SNAPSHOT_BYTES)

@@ -99,7 +99,7 @@ class SqliteStore:
         new_id: Callable[[], str],
     ) -> SqliteStore:
         """Open or make the file. Cancelled or failing half-way, it leaves nothing open."""
-        path = os.path.abspath(path)
+        path = _absolute(path)
         if not allow_network:
             refuse_network(path)
         try:
@@ -267,9 +267,7 @@ class SqliteStore:
         check_name("by", by)
 
         async def erase_all() -> Tombstone:
-            key, tombstone = await self._write(
-                partial(operations.erase, session_id=session_id, owner=owner, by=by)
-            )
+            key, tombstone = await self._write(partial(operations.erase, session_id=session_id, owner=owner, by=by))
             self._warm.drop(key)
             self._snapshotter.forget(key)
             self._followers.moved(key, -1)
@@ -370,9 +368,7 @@ class SqliteStore:
             self._snapshotter.grown(key, to, size)
         return StateAt(warm.number, warm.state)
 
-    async def open_session(
-        self, session_id: str, *, owner: str | None = None, cause: str = "reload"
-    ) -> OpenedSession:
+    async def open_session(self, session_id: str, *, owner: str | None = None, cause: str = "reload") -> OpenedSession:
         _check_target(session_id, owner)
         session, state, settled = await self._write(
             partial(operations.settle, session_id=session_id, owner=owner, cause=cause, warm=self._warm)
@@ -406,6 +402,10 @@ class SqliteStore:
             raise ForkedProcess(self._process, os.getpid())
         if self._closed:
             raise StoreClosed
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(path)
 
 
 def _check_target(session_id: str, owner: str | None) -> None:

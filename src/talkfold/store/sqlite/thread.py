@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import aiosqlite
@@ -31,8 +32,8 @@ async def to_the_end(work: Awaitable[T]) -> T:
                 await asyncio.shield(task)
             except asyncio.CancelledError as error:
                 cancelled = error
-            except Exception:  # noqa: S110 - raised by task.result() below
-                pass
+            except Exception:
+                break  # raised again by task.result() below
     if cancelled is not None:
         if not task.cancelled():
             task.exception()  # the cancellation wins; say that this error was seen
@@ -47,6 +48,7 @@ class SqlThread:
 
     def __init__(self, inner: aiosqlite.Connection, connection: sqlite3.Connection) -> None:
         self._inner = inner
+        self._queue: SimpleQueue[tuple[asyncio.Future[Any] | None, Callable[[], object]]] = inner._tx  # pyright: ignore
         self._connection = connection
         self._loop = asyncio.get_running_loop()
 
@@ -76,13 +78,13 @@ class SqlThread:
     def post(self, function: Callable[[sqlite3.Connection], None]) -> None:
         """Queue a function that reports for itself and never raises."""
         connection = self._connection
-        self._inner._tx.put_nowait((None, lambda: function(connection)))  # pyright: ignore[reportPrivateUsage]
+        self._queue.put_nowait((None, lambda: function(connection)))
 
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function in the thread. Cancelled or not, it runs to its end."""
         future: asyncio.Future[T] = self._loop.create_future()
         connection = self._connection
-        self._inner._tx.put_nowait((future, lambda: function(connection)))  # pyright: ignore[reportPrivateUsage]
+        self._queue.put_nowait((future, lambda: function(connection)))
         return await future
 
     def call_back(self, function: Callable[..., object], *arguments: Any) -> None:

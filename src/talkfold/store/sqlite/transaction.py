@@ -23,9 +23,7 @@ _INSERT_ACTION = (
     "INSERT INTO action (session, number, time, run, actor, meta, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _MOVE_HEAD = "UPDATE head SET number = ?, hash = ?, size = ?, updated = ? WHERE session = ?"
-_TURN_HEAD = (
-    "UPDATE head SET number = ?, hash = ?, size = ?, updated = ?, status = ?, turns = ? WHERE session = ?"
-)
+_TURN_HEAD = "UPDATE head SET number = ?, hash = ?, size = ?, updated = ?, status = ?, turns = ? WHERE session = ?"
 
 
 class SessionRow(NamedTuple):
@@ -61,11 +59,11 @@ class Head:
     __slots__ = ("hash", "key", "moved", "number", "size", "status", "turned", "turns", "updated")
 
     def __init__(
-        self, key: int, number: int, hash: bytes, status: SessionStatus, turns: int, size: int, updated: int
+        self, key: int, number: int, link: bytes, status: SessionStatus, turns: int, size: int, updated: int
     ) -> None:
         self.key = key
         self.number = number
-        self.hash = hash
+        self.hash = link
         self.status: SessionStatus = status
         self.turns = turns
         self.size = size
@@ -128,7 +126,7 @@ class Transaction:
             number += 1
             if time is None:
                 time = now
-            link = chain_link(link, number, time, run and run.encode(), actor and actor.encode(), meta, body)
+            link = chain_link(link, number, time, run, actor, meta, body)
             rows.append((key, number, time, run, actor, meta, body, link))
         head.number = number
         head.hash = link
@@ -145,12 +143,11 @@ class Transaction:
         if self._rows:
             self.connection.executemany(_INSERT_ACTION, self._rows)
             self._rows.clear()
-            moved, turned = [], []
+            moved: list[tuple[object, ...]] = []
+            turned: list[tuple[object, ...]] = []
             for head in self.moved.values():
                 if head.turned:
-                    turned.append(
-                        (head.number, head.hash, head.size, head.updated, head.status, head.turns, head.key)
-                    )
+                    turned.append((head.number, head.hash, head.size, head.updated, head.status, head.turns, head.key))
                     head.turned = False
                 else:
                     moved.append((head.number, head.hash, head.size, head.updated, head.key))

@@ -10,7 +10,7 @@ from ...codec import decode_actions, encode_state
 from ...errors import TalkfoldError
 from ...fold import fold
 from ...log import chain_link, chain_start
-from ...model import EMPTY_SESSION, AgentMessage, SessionState
+from ...model import EMPTY_SESSION, AgentMessage, SessionState, SessionStatus
 from ..entries import next_status, turns_status
 from ..protocol import CheckReport, Problem, ProblemCode
 from .snapshots import FOLD_VERSION
@@ -31,7 +31,9 @@ class Walk:
         self.problems: list[Problem] = []
         self._state = EMPTY_SESSION
         self._bases: dict[int, tuple[AgentMessage, ...]] = {}  # the newest snapshot's messages, by its number
-        self._status, self._turns, self._size = EMPTY_SESSION.status, 0, 0
+        self._status: SessionStatus = "idle"
+        self._turns = 0
+        self._size = 0
         self._link = chain_start(session_id)
         self._number = 0
         self._snapshots = 0
@@ -52,17 +54,11 @@ class Walk:
         before = self._number
         for number, time, run, actor, meta, body, stored in rows:
             if number != self._number + 1:
-                missing = (
-                    f"{self._number + 1} to {number - 1}" if number > self._number + 2 else f"{number - 1}"
-                )
+                missing = f"{self._number + 1} to {number - 1}" if number > self._number + 2 else f"{number - 1}"
                 self._problem("gap", number, f"the actions {missing} are missing before {number}")
-            self._link = chain_link(
-                self._link, number, time, run and run.encode(), actor and actor.encode(), meta, body
-            )
+            self._link = chain_link(self._link, number, time, run, actor, meta, body)
             if self._link != stored:
-                self._problem(
-                    "chain", number, f"action {number}, or one before it, is not what was written there"
-                )
+                self._problem("chain", number, f"action {number}, or one before it, is not what was written there")
                 self._link = stored
             self._number = number
             self._size += len(body)

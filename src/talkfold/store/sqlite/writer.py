@@ -77,9 +77,7 @@ class Writer:
 
     # ---- in the writer's thread ------------------------------------------------------------------------
 
-    def _write(
-        self, group: list[tuple[Operation[Any], asyncio.Future[Any]]], connection: sqlite3.Connection
-    ) -> None:
+    def _write(self, group: list[tuple[Operation[Any], asyncio.Future[Any]]], connection: sqlite3.Connection) -> None:
         moved: dict[int, tuple[int, int]] = {}
         try:
             outcomes = self._commit([operation for operation, _ in group], connection, moved)
