@@ -82,7 +82,7 @@ def diagnose(path: str | os.PathLike[str], *, thorough: bool = False) -> Diagnos
             Remark(
                 "bad",
                 "place",
-                f"on a network file system ({network}): SQLite's locks cannot be trusted; use a local disk",
+                f"on a network file system ({network}): its locks cannot be trusted; use a local disk",
             )
         )
     fault = has_wal_reset_fault(sqlite3.sqlite_version_info)
@@ -101,9 +101,7 @@ def diagnose(path: str | os.PathLike[str], *, thorough: bool = False) -> Diagnos
     wal = _size(f"{path}-wal")
     if wal > _LARGE_WAL:
         remarks.append(
-            Remark(
-                "note", "wal", f"the WAL has {wal:,} bytes: a reader is, or was, open for long; it shrinks by itself"
-            )
+            Remark("note", "wal", f"the WAL has {wal:,} bytes: a reader is or was open for long; it shrinks by itself")
         )
     seen = _Seen()
     try:
@@ -152,9 +150,7 @@ def _look_inside(path: str, seen: _Seen, remarks: list[Remark], thorough: bool) 
         seen.journal_mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if seen.journal_mode != "wal":
             remarks.append(
-                Remark(
-                    "bad", "journal", f"the journal mode is {seen.journal_mode}; open it once with talkfold to mend it"
-                )
+                Remark("bad", "journal", f"the journal mode is {seen.journal_mode}; open it once with talkfold")
             )
         pending = pending_migrations(connection)
         if pending:
