@@ -92,7 +92,8 @@ class InvalidJson(TalkfoldError):
     def __init__(self, reason: str, position: int | None = None) -> None:
         where = "" if position is None else f" at byte {position}"
         super().__init__(
-            f"not valid JSON{where}: {reason}", "Send one JSON document as UTF-8; NaN and Infinity are no JSON."
+            f"not valid JSON{where}: {reason}",
+            "Send one JSON document as UTF-8; NaN and Infinity are no JSON.",
         )
         self.reason = reason
         self.position = position
@@ -140,7 +141,8 @@ class TooDeep(TalkfoldError):
 
     def __init__(self, what: str, limit: int) -> None:
         super().__init__(
-            f"the {what} is nested deeper than {limit} levels", "Flatten the value, or send the deep part as a text."
+            f"the {what} is nested deeper than {limit} levels",
+            "Flatten the value, or send the deep part as a text.",
         )
         self.limit = limit
 
@@ -298,9 +300,7 @@ class VersionConflict(TalkfoldError):
     exit_code = 4
     http_status = 412
 
-    def __init__(
-        self, session_id: str, expected: object, actual: int, missing: Sequence[LoggedAction] = ()
-    ) -> None:
+    def __init__(self, session_id: str, expected: object, actual: int, missing: Sequence[LoggedAction] = ()) -> None:
         super().__init__(
             f"session {session_id!r} is at {actual}, not at {expected}",
             "Fold the missing actions, decide again, and append with the actual number.",
@@ -476,6 +476,8 @@ class DatabaseTooNew(TalkfoldError):
             f"the database is at migration {found}; this talkfold knows {known}",
             "Upgrade talkfold; nothing was changed.",
         )
+        self.found = found
+        self.known = known
 
 
 class DatabaseTooOld(TalkfoldError):
@@ -489,6 +491,8 @@ class DatabaseTooOld(TalkfoldError):
         super().__init__(
             f"the database is at migration {found}; this talkfold needs {known}", "Run `talkfold migrate`."
         )
+        self.found = found
+        self.known = known
 
 
 class MigrationChanged(TalkfoldError):
@@ -513,6 +517,4 @@ class MigrationMissing(TalkfoldError):
     exit_code = 5
 
     def __init__(self, number: int) -> None:
-        super().__init__(
-            f"migration {number} is missing", "Reinstall talkfold from its release; nothing was changed."
-        )
+        super().__init__(f"migration {number} is missing", "Reinstall talkfold from its release; nothing was changed.")
