@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Group, Parameter
+from rich.console import Console
 
 from .._version import __version__
 from ..errors import TalkfoldError
@@ -25,6 +26,9 @@ INTERNAL = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141  # what a shell reports for a program that SIGPIPE ended
 
+_UNWRAPPED = 10_000
+"""Columns of a help page that nobody looks at on a terminal: each paragraph stays one line, for grep."""
+
 _ABOUT = """Agent conversations as append-only logs that fold into state: reload, audit and retry them safely.
 
 Data goes to stdout, words to stderr. Start with `talkfold demo`."""
@@ -37,7 +41,8 @@ def build(*, styled: bool = False) -> App:
         version=__version__,
         help=_ABOUT,
         help_formatter="default" if styled else "plain",
-        default_parameter=Parameter(negative=()),
+        help_format="markdown" if styled else "plaintext",
+        default_parameter=Parameter(negative=(), show_default=False),
         result_action="return_value",
     )
     groups = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
@@ -59,7 +64,8 @@ def run(arguments: Sequence[str]) -> int:
         if not arguments or arguments[0] in app.help_flags:
             for command in COMMANDS:  # the overview says what each command does, so each must be loaded
                 app[command.name]
-        code = app(list(arguments), exit_on_error=False, print_error=False)
+        pages = None if on_terminal() else Console(width=_UNWRAPPED)
+        code = app(list(arguments), exit_on_error=False, print_error=False, console=pages)
         sys.stdout.flush()
         return int(code or 0)
     except CycloptsError as error:

@@ -34,11 +34,13 @@ async def export(
     /,
     *,
     all_: Annotated[bool, Parameter(name="--all", help="Export every session.")] = False,
-    format_: Annotated[ExportFormat, Parameter(name="--format", help="The form of the export.")] = "native",
+    format_: Annotated[
+        ExportFormat, Parameter(name="--format", help="The form of the export.", show_default=True)
+    ] = "native",
     where: Where = Where(),
     form: Form = Form(),
 ) -> None:
-    """Print sessions as JSON lines: whole, or as a request to a model provider.
+    """Print sessions: whole, or as a model provider wants them.
 
     `native` is everything: a line that describes the session, then every logged action with its envelope;
     `talkfold import` reads it back. `openai` and `anthropic` are the conversation as it is now, one

@@ -29,10 +29,11 @@ def fold_log(
     each: Annotated[bool, Parameter(help="Print the state after every action, one a line.")] = False,
     form: Form = Form(),
 ) -> None:
-    """Fold a log into its state: JSON lines of actions in, one JSON document out.
+    """Fold a log into its state.
 
-    A line is an action, or a logged action with its envelope as `talkfold export` writes it. A last line that
-    was cut short is told on stderr and left out; any other damage ends with 6 and the line's number.
+    JSON lines of actions in, one JSON document out. A line is an action, or a logged action with its envelope
+    as `talkfold export` writes it. A last line that was cut short is told on stderr and left out; any other
+    damage ends with 6 and the line's number.
     """
     del form  # the answer is JSON anyway
     with source(file) as stream:
@@ -62,10 +63,10 @@ def _actions(stream: BinaryIO) -> Iterator[SessionAction]:
 
 
 def resumable_messages(file: Source, /, *, form: Form = Form()) -> None:
-    """Cut a conversation to what Retry sends: a JSON array of messages in, a JSON array of messages out.
+    """Cut a conversation to what Retry sends.
 
-    Kept is everything through the last finished tool call after the last user message, else through that
-    message.
+    A JSON array of messages in, a JSON array of messages out. Kept is everything through the last finished tool
+    call after the last user message, else through that message.
     """
     del form  # the answer is JSON anyway
     with source(file) as stream:

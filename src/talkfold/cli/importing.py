@@ -51,18 +51,20 @@ async def import_file(
     file: Source,
     /,
     *,
-    format_: Annotated[ImportFormat, Parameter(name="--format", help="The form of the file.")] = "native",
+    format_: Annotated[
+        ImportFormat, Parameter(name="--format", help="The form of the file.", show_default=True)
+    ] = "native",
     skip_existing: Annotated[
         bool, Parameter(help="Leave out conversations whose id is used already, and take the others.")
     ] = False,
     where: Where = Where(),
     form: RowForm = RowForm(),
 ) -> None:
-    """Take conversations from a file of JSON lines into the database.
+    """Take conversations from a file into the database.
 
-    `native` is what `talkfold export` writes; a file of bare actions is one new session. `openai` is
-    one `{id, messages}` a line in the chat-completions form; the ids become the sessions' ids. With `--owner`
-    the sessions are that owner's.
+    The file is JSON lines. `native` is what `talkfold export` writes; a file of bare actions is one new
+    session. `openai` is one `{id, messages}` a line in the chat-completions form; the ids become the sessions'
+    ids. With `--owner` the sessions are that owner's.
 
     The whole file is read and checked before anything is stored: a damaged line, or an id that is used
     already, and nothing is taken. Then each log is stored in one transaction.
@@ -78,7 +80,7 @@ async def import_file(
         for each in imported:
             record(each.json)
     elif imported:
-        table(_COLUMNS, imported, {"id": "bold"})
+        table(_COLUMNS, imported, elastic="id", styles={"id": "bold"})
     for each in imported:
         for note in each.notes:
             say(f"{each.session.id}: {note}")

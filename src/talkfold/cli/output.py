@@ -110,30 +110,41 @@ class Span(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line for people: its spans, and how far it is indented, in characters."""
+    """A line for people. What of ``spans`` does not fit goes on below, beside ``lead``; both are indented."""
 
     spans: tuple[Span, ...]
     indent: int = 0
+    lead: Span = Span("")
 
 
-def line(*spans: str | tuple[str, str], indent: int = 0) -> Line:
+def line(*spans: str | tuple[str, str], indent: int = 0, lead: tuple[str, str] = ("", "")) -> Line:
     """A line made of plain strings and ``(text, style)`` pairs; the text is cleaned here."""
     pairs = (span if isinstance(span, tuple) else (span, "") for span in spans)
-    return Line(tuple(Span(clean(text), style) for text, style in pairs), indent)
+    return Line(tuple(Span(clean(text), style) for text, style in pairs), indent, Span(*lead))
 
 
 def paint(lines: Iterable[Line], stream: IO[str] | None = None) -> None:
-    """Print lines: styled and wrapped under their indent on a terminal, plain otherwise."""
+    """Print lines: styled and wrapped on a terminal, plain otherwise."""
     out = stream or sys.stdout
     if not on_terminal(out):
-        out.writelines(" " * each.indent + "".join(span.text for span in each.spans) + "\n" for each in lines)
+        for each in lines:
+            out.write(" " * each.indent + each.lead.text + "".join(span.text for span in each.spans) + "\n")
         return
-    from rich.padding import Padding
+    from rich.table import Table
     from rich.text import Text
 
     console = rich_console(out)
     for each in lines:
-        console.print(Padding(Text.assemble(*each.spans), (0, 0, 0, each.indent)))
+        body = Text.assemble(*each.spans)
+        before = Text(" " * each.indent).append(*each.lead)
+        if not before:
+            console.print(body)
+            continue
+        grid = Table.grid()
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(before, body)
+        console.print(grid)
 
 
 def say(*lines_: str) -> None:
@@ -145,13 +156,15 @@ def say(*lines_: str) -> None:
 def table(
     columns: Sequence[Column[Row]],
     rows: Iterable[Row],
-    styles: Mapping[str, str] | None = None,
     *,
+    elastic: str,
+    styles: Mapping[str, str] | None = None,
     indent: int = 0,
 ) -> None:
     """Rows under their titles on stdout: a rich table on a terminal, else columns set with spaces.
 
-    ``styles`` gives a column's rich style by its title.
+    ``elastic`` is the title of the column that gives way where the terminal is narrow; ``styles`` gives a column's
+    rich style by its title.
     """
     titles = [title for title, _ in columns]
     cells = [[clean(show(row)) for _, show in columns] for row in rows]
@@ -161,12 +174,13 @@ def table(
         from rich.table import Table
         from rich.text import Text
 
-        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
         for title in titles:
-            grid.add_column(title, style=(styles or {}).get(title, ""), overflow="fold")
+            style = (styles or {}).get(title, "")
+            grid.add_column(title, style=style, no_wrap=title != elastic, overflow="fold")
         for row in cells:
             grid.add_row(*map(Text, row))
-        rich_console().print(Padding(grid, (0, 0, 0, indent)))
+        rich_console().print(Padding(grid, (0, 0, 0, indent), expand=False))
         return
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for row in [titles, *cells]:

@@ -40,18 +40,19 @@ def plan_lines(plan: RetryPlan) -> Iterator[Line]:
     if plan.dropped:
         yield line(("and drops ", "bold"), f"{count(len(plan.dropped), 'part')}:")
     for dropped in plan.dropped:
-        yield line(("- ", "red"), _dropped_text(dropped), (f"  ({_WHY[dropped.reason]})", "dim"), indent=2)
+        why = (f"  ({_WHY[dropped.reason]})", "dim")
+        yield line(_dropped_text(dropped), why, indent=2, lead=("- ", "red"))
     if plan.at_risk:
         calls = count(len(plan.at_risk), "finished call")
         yield line(("At risk: ", "bold yellow"), f"{calls} inside a dropped run may happen a second time:")
     for risk in plan.at_risk:
         call = risk.call
         yield line(
-            ("! ", "yellow"),
             f"{call.name} {value_text(call.input, 48)} ",
             (f"[{call.state}]", STATE_STYLES[call.state]),
             f" in {' > '.join(risk.path)}",
             indent=2,
+            lead=("! ", "yellow"),
         )
 
 

@@ -15,7 +15,7 @@ from .options import RowForm, SessionId, Where
 from .output import Column, document, record, say, table
 from .wording import count
 
-__all__ = ("check", "report_json")
+__all__ = ("FOUND", "check", "report_json")
 
 FOUND = 1
 """The exit code when a check found something."""
@@ -73,7 +73,7 @@ async def check(
             record(report_json(report))
     else:
         if reports:
-            table(_COLUMNS, reports, {"id": "bold"})
+            table(_COLUMNS, reports, elastic="digest", styles={"id": "bold"})
         for report in bad:
             for problem in report.problems:
                 say(f"{report.session_id} at {problem.number}: {problem.text} ({problem.code})")

@@ -27,7 +27,7 @@ __all__ = ("Step", "retry", "show", "step_numbers", "steps", "walk")
 
 
 async def show(session: SessionId, /, *, at: AtNumber = None, where: Where = Where(), form: Form = Form()) -> None:
-    """Show a conversation: its messages, calls and status, now or after any action of its log."""
+    """Show a conversation as it is now, or as it was after any action of its log."""
     async with opened(where) as store:
         found = await find(store, session, where)
         then = await store.state(found.id, at=at, owner=found.owner)
@@ -66,8 +66,8 @@ class Step(NamedTuple):
 _COLUMNS: Sequence[Column[Step]] = (
     ("number", lambda it: step_numbers(it)),
     ("time (UTC)", lambda it: clock(it.first.time)),
-    ("what", lambda it: it.kind),
-    ("", lambda it: it.text),
+    ("kind", lambda it: it.kind),
+    ("what happened", lambda it: it.text),
     ("status", lambda it: it.state.status),
     ("effect", lambda it: "" if it.changed else "none"),
 )
@@ -83,13 +83,13 @@ async def steps(
     session: SessionId,
     /,
     *,
-    first: Annotated[int, Parameter(name="--from", help="Begin with this action.")] = 1,
+    first: Annotated[int, Parameter(name="--from", help="Begin with this action.", show_default=True)] = 1,
     last: Annotated[int | None, Parameter(name="--to", help="End with this action. [default: the newest]")] = None,
     every: Annotated[bool, Parameter(help="A row for every action, also for each piece of a streamed text.")] = False,
     where: Where = Where(),
     form: RowForm = RowForm(),
 ) -> None:
-    """Walk through a session's log, one action after the other.
+    """Walk through a log, one action after the other.
 
     Each row says what happened, the session's status after it, and whether it changed anything. With `--json`
     and `--jsonl` the logged actions themselves are printed, with their envelopes, one for every action.
@@ -110,7 +110,12 @@ async def steps(
     if form.json:
         write(b"[" + b",".join(map(encode_logged, log)) + b"]\n")
     elif log:
-        table(_COLUMNS, list(walk(log, before, every=every)), {"what": "bold", "effect": "dim"})
+        table(
+            _COLUMNS,
+            list(walk(log, before, every=every)),
+            elastic="what happened",
+            styles={"kind": "bold", "effect": "dim"},
+        )
     else:
         say("No actions there.")
 
@@ -163,7 +168,7 @@ def _joined(run: Sequence[LoggedAction]) -> str:
 
 
 async def retry(session: SessionId, /, *, at: AtNumber = None, where: Where = Where(), form: Form = Form()) -> None:
-    """Show what Retry would send, what it would drop and why, and what would run a second time.
+    """Show what Retry sends, what it drops and why, and what might run a second time.
 
     The conversation is kept through the last finished tool call after the last user message. Nothing is
     changed.

@@ -61,7 +61,7 @@ async def list_sessions(
             "number, true, false or null is meant so; put JSON quotes around it to mean the text.",
         ),
     ] = (),
-    limit: Annotated[int, Parameter(help="At most so many sessions, 1 to 1,000.")] = 50,
+    limit: Annotated[int, Parameter(help="At most so many sessions, 1 to 1,000.", show_default=True)] = 50,
     cursor: Annotated[str | None, Parameter(help="Go on where an earlier list ended.")] = None,
     where: Where = Where(),
     form: RowForm = RowForm(),
@@ -87,7 +87,7 @@ def _answer(page: Page, form: RowForm) -> None:
         for session in page.sessions:
             record(session_json(session))
     elif page.sessions:
-        table(_COLUMNS, page.sessions, {"id": "bold"})
+        table(_COLUMNS, page.sessions, elastic="title", styles={"id": "bold"})
     else:
         say("No sessions.")
     if page.next is not None:
@@ -115,7 +115,7 @@ async def fork(
     where: Where = Where(),
     form: Form = Form(),
 ) -> None:
-    """Make a new session whose log is a copy of another's, whole or up to an action.
+    """Copy a session, whole or up to an action, into a new one.
 
     The new session's id is printed; the old session stays as it is.
     """
@@ -156,9 +156,10 @@ async def erase(
     where: Where = Where(),
     form: Form = Form(),
 ) -> None:
-    """Remove a session for good: its whole log and everything made from it.
+    """Remove a session for good.
 
-    A tombstone without content stays, so that the id is never used again. Asks before it does anything.
+    Its whole log goes, and everything made from it. A tombstone without content stays, so that the id is never
+    used again. Asks before it does anything.
     """
     async with opened(where) as store:
         found = await (store.get(session, owner=where.owner) if yes else find(store, session, where))

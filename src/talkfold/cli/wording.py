@@ -36,7 +36,6 @@ __all__ = (
     "count",
     "message_lines",
     "moment",
-    "part_lines",
     "state_lines",
     "value_text",
 )
@@ -52,7 +51,7 @@ STATE_STYLES = {
 }
 """The colour of a call's state or a session's status; the word itself always stands there too."""
 
-_SPEAKER = {"user": ("you      ", "bold cyan"), "assistant": ("assistant", "bold blue")}
+_SPEAKER = {"user": ("you       ", "bold cyan"), "assistant": ("assistant ", "bold blue")}
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -126,29 +125,30 @@ def state_lines(state: SessionState) -> Iterator[Line]:
     for message in state.messages:
         yield from message_lines(message)
     if state.error is not None:
-        yield line(("error    ", "bold red"), f" {state.error.message}")
+        yield line(state.error.message, lead=("error     ", "bold red"))
 
 
 def message_lines(message: AgentMessage, indent: int = 0) -> Iterator[Line]:
-    """One message: the speaker before its first part, the rest under it."""
-    speaker = _SPEAKER[message.role]
+    """One message: the speaker before its first part, the messages of a nested run under their call."""
+    name, style = _SPEAKER[message.role]
     if not message.parts:
-        yield line(speaker, (" (nothing yet)", "dim"), indent=indent)
+        yield line(("(nothing yet)", "dim"), indent=indent, lead=(name, style))
     for place, part in enumerate(message.parts):
-        yield from part_lines(part, indent, speaker if place == 0 else (" " * len(speaker[0]), ""))
+        lead = (" " * len(name), "") if place else (name, style)
+        yield line(*_part_spans(part), indent=indent, lead=lead)
+        if isinstance(part, ToolPart) and part.agent is not None:
+            for nested in part.agent.messages:
+                yield from message_lines(nested, indent + len(name) + 2)
 
 
-def part_lines(part: AgentPart, indent: int = 0, before: tuple[str, str] = ("", "")) -> Iterator[Line]:
-    """One part of a message on a line, the messages of a nested run under it."""
-    lead: tuple[tuple[str, str], ...] = (before, (" ", "")) if before[0] else ()
-    if isinstance(part, TextPart):
-        yield line(*lead, preview(part.text, 400), indent=indent)
-    elif isinstance(part, ReasoningPart):
-        yield line(*lead, ("thinks: " + preview(part.text, 120), "dim italic"), indent=indent)
-    else:
-        yield line(*lead, *_call_spans(part), indent=indent)
-        for message in part.agent.messages if part.agent else ():
-            yield from message_lines(message, indent + len(before[0]) + 3)
+def _part_spans(part: AgentPart) -> Iterable[str | tuple[str, str]]:
+    match part:
+        case TextPart():
+            return [preview(part.text, 400)]
+        case ReasoningPart():
+            return [("thinks: " + preview(part.text, 120), "dim italic")]
+        case ToolPart():
+            return _call_spans(part)
 
 
 def _call_spans(part: ToolPart) -> Iterable[str | tuple[str, str]]:

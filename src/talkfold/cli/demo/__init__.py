@@ -31,7 +31,7 @@ async def demo(
     ] = None,
     form: Form = Form(),
 ) -> None:
-    """See what talkfold does: conversations come in, a run is killed, loaded again, retried and finished.
+    """See what it is good for, in twenty seconds: a run is killed, loaded again, retried and proven.
 
     FILE has conversations in the chat-completions form, one `{id, messages}` a line; without it four invented ones
     are used. The demo makes a database of its own and names it at the end, so that you can look around in it.

@@ -70,7 +70,7 @@ async def bring_in(stage: Stage, store: SessionStore, file: str | None) -> Json:
         f"{count(len(rows), 'conversation')} {whose}, in the chat-completions form. Each becomes a log of actions: "
         "what the person sent, and every piece that the agent reported."
     )
-    stage.table(_COLUMNS, rows[:_MOST_SHOWN])
+    stage.table(_COLUMNS, rows[:_MOST_SHOWN], elastic="title")
     actions = sum(row.imported.session.number for row in rows)
     if len(rows) > _MOST_SHOWN:
         every = _tally(message for row in rows for message in row.state.messages)
@@ -117,7 +117,7 @@ async def run_and_kill(stage: Stage, store: SessionStore, database: Path) -> str
         with anyio.fail_after(_PATIENCE):
             async for logged in store.subscribe(session.id):
                 kind = f"{logged.number:>3}  {action_kind(logged.action):<14}"
-                stage.lines([line((kind, "dim"), action_text(logged.action))], indent=3)
+                stage.lines([line(action_text(logged.action), lead=(kind, "dim"))], indent=3)
                 if logged.number == actions:
                     break
     finally:
@@ -165,7 +165,7 @@ async def step_through(stage: Stage, store: SessionStore, live: str) -> None:
     log = await store.read(live)
     begin = 4
     before = (await store.state(live, at=begin)).state
-    stage.table(_STEP_COLUMNS, list(walk(log[begin:], before)))
+    stage.table(_STEP_COLUMNS, list(walk(log[begin:], before)), elastic="calls after it")
 
 
 def _where_calls_are(state: SessionState) -> str:

@@ -46,11 +46,11 @@ class Stage:
     def lines(self, lines: Iterable[Line], indent: int = 0) -> None:
         """Lines as they are, indented further."""
         if not self._silent:
-            paint(Line(each.spans, each.indent + indent) for each in lines)
+            paint(Line(each.spans, each.indent + indent, each.lead) for each in lines)
             sys.stdout.flush()
 
-    def table(self, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
+    def table(self, columns: Sequence[Column[Row]], rows: Sequence[Row], elastic: str) -> None:
         """A table under its titles."""
         if not self._silent:
-            table(columns, rows, indent=3)
+            table(columns, rows, elastic=elastic, indent=3)
             sys.stdout.flush()
