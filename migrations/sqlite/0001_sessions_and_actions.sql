@@ -46,14 +46,10 @@ CREATE TABLE action (
     PRIMARY KEY (session, number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TRIGGER action_append BEFORE INSERT ON action BEGIN
-    SELECT CASE
-        WHEN EXISTS (SELECT 1 FROM action WHERE session = NEW.session AND number = NEW.number)
-            THEN RAISE (ABORT, 'action: this number is taken')
-        WHEN NEW.number > 1
-            AND NOT EXISTS (SELECT 1 FROM action WHERE session = NEW.session AND number = NEW.number - 1)
-            THEN RAISE (ABORT, 'action: the number before is missing')
-    END;
+CREATE TRIGGER action_append BEFORE INSERT ON action
+    WHEN NEW.number <> ifnull((SELECT max(number) FROM action WHERE session = NEW.session), 0) + 1
+BEGIN
+    SELECT RAISE (ABORT, 'action: this is not the next number of its session');
 END;
 
 CREATE TRIGGER action_update BEFORE UPDATE ON action BEGIN

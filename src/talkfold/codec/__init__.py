@@ -6,7 +6,7 @@ refusal is an error of ``talkfold.errors``; a ``RecursionError`` never leaves he
 
 from __future__ import annotations
 
-from .actions import canonical_body, decode_action, decode_actions, encode_action
+from .actions import canonical_body, decode_action, decode_actions, encode_action, encode_actions
 from .free import decode_json, encode_json
 from .lines import (
     MAX_LINE_BYTES,
@@ -37,6 +37,7 @@ __all__ = (
     "decode_messages",
     "decode_state",
     "encode_action",
+    "encode_actions",
     "encode_json",
     "encode_logged",
     "encode_messages",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from ..actions import AgentStreamPart, Part, SessionAction
-from ..errors import InvalidAction, InvalidJson
+from ..errors import InvalidAction, InvalidJson, TalkfoldError
 from .text import MAX_ACTION_BYTES, MAX_DEPTH, checked, decoded, encoded
 from .values import refuse_unjson
 
-__all__ = ("canonical_body", "decode_action", "decode_actions", "encode_action")
+__all__ = ("canonical_body", "decode_action", "decode_actions", "encode_action", "encode_actions")
 
 _ACTION: msgspec.json.Decoder[SessionAction] = msgspec.json.Decoder(SessionAction)
 _ACTIONS: msgspec.json.Decoder[list[SessionAction]] = msgspec.json.Decoder(list[SessionAction])
@@ -25,9 +25,7 @@ _ACTION_TYPES = _tags(SessionAction)
 _PART_TYPES = _tags(AgentStreamPart)
 
 
-def decode_action(
-    data: bytes | str, *, max_bytes: int = MAX_ACTION_BYTES, max_depth: int = MAX_DEPTH
-) -> SessionAction:
+def decode_action(data: bytes | str, *, max_bytes: int = MAX_ACTION_BYTES, max_depth: int = MAX_DEPTH) -> SessionAction:
     """An action from its JSON (UTF-8 bytes, or str).
 
     Unknown fields are skipped. Raises TooLarge and TooDeep before anything is read, InvalidJson for what is no
@@ -70,9 +68,7 @@ def canonical_body(
     return action, checked_data.strip(b" \t\r\n").replace(b"\n", b" ").replace(b"\r", b" ")
 
 
-def encode_action(
-    action: SessionAction, *, max_bytes: int = MAX_ACTION_BYTES, max_depth: int = MAX_DEPTH
-) -> bytes:
+def encode_action(action: SessionAction, *, max_bytes: int = MAX_ACTION_BYTES, max_depth: int = MAX_DEPTH) -> bytes:
     """An action as one line of JSON that decodes to an equal action.
 
     Raises NotJsonValue with the path for a value that JSON cannot hold exactly (never turning it into null or
@@ -83,6 +79,25 @@ def encode_action(
     body = checked(encoded(action, "action", max_depth), "action", max_bytes, max_depth)
     _decode(body, "action", max_depth)  # msgspec writes what the fields hold without looking at their types
     return body
+
+
+def encode_actions(actions: Sequence[SessionAction]) -> list[bytes]:
+    """What ``encode_action`` gives for each, and raises, at a fraction of its cost: one document for all of them."""
+    try:
+        for action in actions:
+            if type(action) is Part and _FREE_FIELDS[type(action.part)]:
+                _refuse_unjson(action, MAX_DEPTH - _AROUND)
+        blob = _LINES.encode_lines(actions)
+        if len(blob) <= MAX_ACTION_BYTES and len(_ACTION.decode_lines(blob)) == len(actions):
+            return blob.split(b"\n")[:-1]
+    except (TalkfoldError, msgspec.DecodeError, UnicodeEncodeError, RecursionError, TypeError, KeyError):
+        pass  # one of them needs the exact path, or its own error
+    return [encode_action(action) for action in actions]
+
+
+_LINES = msgspec.json.Encoder()
+_AROUND = 2
+"""How deep a free field lies in an action: inside the action's object and the part's."""
 
 
 def _refuse_unjson(action: SessionAction, max_depth: int) -> None:

@@ -17,6 +17,7 @@ __all__ = (
     "check_limit",
     "check_name",
     "check_number",
+    "check_time",
     "check_title",
 )
 
@@ -30,6 +31,7 @@ LONGEST_NAME = 512
 """The longest session id, owner, key, run or actor, in characters."""
 
 _LARGEST = 2**63 - 1
+_LAST_MILLISECOND = 253_402_300_799_999  # the end of the year 9999
 
 
 def check_name(name: str, value: str | None) -> None:
@@ -60,6 +62,12 @@ def check_number(name: str, value: object) -> None:
     """Refuse what is no number of an action: 0, 1, 2 …"""
     if type(value) is not int or not 0 <= value <= _LARGEST:
         raise InvalidArgument(name, f"a whole number from 0 is needed, not {value!r}")
+
+
+def check_time(value: object) -> None:
+    """Refuse what is no time in milliseconds since 1970: the log writes it as a date of four-digit years."""
+    if type(value) is not int or not 0 <= value <= _LAST_MILLISECOND:
+        raise InvalidArgument("time", f"milliseconds since 1970 are needed, not {value!r}")
 
 
 def check_limit(value: object, most: int) -> None:

@@ -7,42 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
-from ..actions import Finish, Part, RunError, SessionAction, ToolPhase
-from ..codec import canonical_body, encode_action, encode_json
+from ..actions import Finish, Part, RunError, SessionAction
+from ..codec import canonical_body, encode_action, encode_actions, encode_json
 from ..errors import InvalidArgument
 from ..log import Entry, Loggable
 from ..machine import SESSION_NEXT
 from ..model import Json, SessionStatus
-from .arguments import check_name
+from .arguments import check_name, check_time
 
-__all__ = ("Batch", "Prepared", "encode_metadata", "next_status", "prepare", "turns_status")
+__all__ = ("Batch", "Prepared", "encode_metadata", "next_status", "prepare")
 
 
-class Prepared(NamedTuple):
-    """One action as it will be stored, but for its number, its hash and, where ``None``, its time."""
-
-    time: int | None
-    run: str | None
-    actor: str | None
-    meta: bytes | None
-    body: bytes
+Prepared: TypeAlias = "tuple[int | None, str | None, str | None, bytes | None, bytes]"
+"""One action as it will be stored: time (``None``: the transaction's), run, actor, meta, body."""
 
 
 class Batch(NamedTuple):
     """An append: its rows, those of its actions that can change the status, and the bytes of its bodies."""
 
-    rows: list[Prepared]
-    turning: list[SessionAction]
+    rows: Sequence[Prepared]
+    turning: Sequence[SessionAction]
     size: int
 
     def request(self) -> bytes:
         """32 bytes that two appends share only when they ask for the very same actions."""
         digest = sha256()
         for row in self.rows:
-            digest.update(len(row.body).to_bytes(8, "big"))
-            digest.update(row.body)
+            digest.update(len(row[-1]).to_bytes(8, "big"))
+            digest.update(row[-1])
         return digest.digest()
 
 
@@ -73,61 +67,59 @@ def prepare(
         raise InvalidArgument("actions", "there is nothing to append")
     check_name("run", run)
     check_name("actor", actor)
-    shared = encode_metadata("meta", meta)
-    rows: list[Prepared] = []
-    turning: list[SessionAction] = []
-    size = 0
-    for item in actions:
-        time, by_run, by_actor, by_meta = None, run, actor, shared
-        action: SessionAction | bytes
-        if not isinstance(item, Entry):
-            action = item
-        else:
-            action = item.action
-            time = item.time
-            if item.run is not None:
-                check_name("run", item.run)
-                by_run = item.run
-            if item.actor is not None:
-                check_name("actor", item.actor)
-                by_actor = item.actor
-            if item.meta is not None:
-                by_meta = encode_metadata("meta", item.meta)
-        if isinstance(action, bytes):
-            action, body = canonical_body(action)
-        else:
-            body = encode_action(action)
-        rows.append(Prepared(time, by_run, by_actor, by_meta, body))
-        size += len(body)
-        if turns_status(action):
-            turning.append(action)
-    return Batch(rows, turning, size)
+    shared = None if meta is None else encode_metadata("meta", meta)
+    rows: Sequence[Prepared]
+    if _BY_HAND.isdisjoint(map(type, actions)):
+        typed = cast("Sequence[SessionAction]", actions)
+        bodies = encode_actions(typed)
+        rows = [(None, run, actor, shared, body) for body in bodies]
+    else:
+        pairs = [_read(item.action if isinstance(item, Entry) else item) for item in actions]
+        typed = [action for action, _ in pairs]
+        bodies = [body for _, body in pairs]
+        rows = [_enveloped(item, run, actor, shared, body) for item, body in zip(actions, bodies, strict=True)]
+    turning = [action for action in typed if type(action) is not Part or type(action.part) in _ENDS]
+    return Batch(rows, turning, sum(map(len, bodies)))
 
 
-def turns_status(action: SessionAction) -> bool:
-    """Whether an action can change a session's status, or the count of its turns."""
-    if type(action) is Part:
-        return action.within is None and type(action.part) in _ENDS
-    return type(action) is not ToolPhase
-
-
+_BY_HAND = frozenset({Entry, bytes})
 _ENDS = frozenset({Finish, RunError})
 
 
+def _read(action: SessionAction | bytes) -> tuple[SessionAction, bytes]:
+    return canonical_body(action) if isinstance(action, bytes) else (action, encode_action(action))
+
+
+def _enveloped(item: Loggable, run: str | None, actor: str | None, meta: bytes | None, body: bytes) -> Prepared:
+    if not isinstance(item, Entry):
+        return None, run, actor, meta, body
+    check_name("run", item.run)
+    check_name("actor", item.actor)
+    if item.time is not None:
+        check_time(item.time)
+    return (
+        item.time,
+        run if item.run is None else item.run,
+        actor if item.actor is None else item.actor,
+        meta if item.meta is None else encode_metadata("meta", item.meta),
+        body,
+    )
+
+
 def next_status(status: SessionStatus, turns: int, action: SessionAction) -> tuple[SessionStatus, int]:
-    """A session's status and number of user messages since the last reset, after one ``turning`` action.
+    """A session's status, and its number of user messages since the last reset, after an action.
 
     The same table as the fold's, without the messages: what a list of sessions needs to know.
     """
-    trigger = _trigger(action)
-    if trigger == "retry" and not turns:
+    if type(action) is Part:
+        part = action.part
+        if action.within is not None:
+            return status, turns
+        if type(part) is Finish:
+            return SESSION_NEXT[status, f"finish {part.reason}"], turns
+        return SESSION_NEXT[status, str(type(part).__struct_config__.tag)], turns
+    trigger = str(type(action).__struct_config__.tag)
+    if trigger == "toolPhase" or (trigger == "retry" and not turns):
         return status, turns
     turns = turns + 1 if trigger == "send" else 0 if trigger == "reset" else turns
     return SESSION_NEXT[status, trigger], turns
-
-
-def _trigger(action: SessionAction) -> str:
-    if type(action) is not Part:
-        return str(type(action).__struct_config__.tag)
-    part = action.part
-    return f"finish {part.reason}" if type(part) is Finish else str(type(part).__struct_config__.tag)

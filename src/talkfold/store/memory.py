@@ -271,12 +271,11 @@ class MemoryStore:
         now = self._clock()
         first = len(record.log) + 1
         link = record.digest
-        for number, row in enumerate(batch.rows, start=first):
-            time = now if row.time is None else row.time
-            link = chain_link(link, number, time, row.run, row.actor, row.meta, row.body)
-            meta = None if row.meta is None else decode_json(row.meta)
-            action = decode_action(row.body)
-            record.log.append(LoggedAction(number, time, action, row.body, link, row.run, row.actor, meta))
+        for number, (time, run, actor, meta, body) in enumerate(batch.rows, start=first):
+            time = now if time is None else time
+            link = chain_link(link, number, time, run, actor, meta, body)
+            said = None if meta is None else decode_json(meta)
+            record.log.append(LoggedAction(number, time, decode_action(body), body, link, run, actor, said))
         record.size += batch.size
         record.updated = now
         record.grown.set()

@@ -14,7 +14,7 @@ from ...errors import CursorAhead, KeyReused, SessionErased, SessionExists, Sess
 from ...log import LoggedAction, chain_start
 from ...model import Json, SessionState
 from ...reducer import session_reducer
-from ..entries import Batch, Prepared, encode_metadata, prepare
+from ..entries import Batch, encode_metadata, prepare
 from ..protocol import ABSENT, ANY, Appended, ExpectedVersion, Session, Tombstone
 from .reading import MOST_MISSING, read_actions, read_session, read_state
 from .snapshots import WarmStates
@@ -165,7 +165,7 @@ def fork(
     copy = tx.head(new_id, source.owner)
     for start in range(0, at, _PAGE):
         page = read_actions(tx.connection, head.key, start, min(_PAGE, at - start))
-        rows = [Prepared(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body) for row in page]
+        rows = [(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body) for row in page]
         tx.log(copy, Batch(rows, [row.action for row in page], sum(len(row.body) for row in page)))
         tx.flush()
     return read_session(tx.connection, new_id, source.owner)

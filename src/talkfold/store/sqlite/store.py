@@ -44,6 +44,7 @@ from .reading import end_of, fold_page, read_actions, read_session, reading
 from .snapshots import Warm, WarmStates, load_snapshot
 from .snapshotter import Snapshotter
 from .thread import SqlThread, to_the_end
+from .transaction import Transaction
 from .verify import Walk
 from .writer import Operation, Writer
 
@@ -294,17 +295,12 @@ class SqliteStore:
         check_name("key", key)
         check_expected(expected)
         batch = prepare(actions, run=run, actor=actor, meta=meta)
-        return await self._write(
-            partial(
-                operations.append,
-                session_id=session_id,
-                owner=owner,
-                batch=batch,
-                expected=expected,
-                key=key,
-                request=None if key is None else batch.request(),
-            )
-        )
+        request = None if key is None else batch.request()
+
+        def operation(tx: Transaction) -> Appended:
+            return operations.append(tx, session_id, owner, batch, expected, key, request)
+
+        return await self._writer.submit(operation)
 
     async def read(
         self, session_id: str, *, after: int = 0, limit: int = 1000, owner: str | None = None
@@ -385,7 +381,6 @@ class SqliteStore:
     # ---- how it gets there -----------------------------------------------------------------------------
 
     async def _write(self, operation: Operation[T]) -> T:
-        self._refuse_closed()
         return await self._writer.submit(operation)
 
     async def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:

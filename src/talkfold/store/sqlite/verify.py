@@ -11,7 +11,7 @@ from ...errors import TalkfoldError
 from ...fold import fold
 from ...log import chain_link, chain_start
 from ...model import EMPTY_SESSION, AgentMessage, SessionState, SessionStatus
-from ..entries import next_status, turns_status
+from ..entries import next_status
 from ..protocol import CheckReport, Problem, ProblemCode
 from .snapshots import FOLD_VERSION
 from .transaction import find_session
@@ -79,8 +79,7 @@ class Walk:
             self._whole = False
             return
         for action in actions:
-            if turns_status(action):
-                self._status, self._turns = next_status(self._status, self._turns, action)
+            self._status, self._turns = next_status(self._status, self._turns, action)
         snapshots = connection.execute(
             "SELECT number, base, keep, state FROM snapshot"
             " WHERE session = ? AND number > ? AND number <= ? AND fold = ? ORDER BY number",
