@@ -7,7 +7,8 @@
 --
 -- The log is append-only for every program that opens this file: the triggers refuse UPDATE, DELETE (except of
 -- an erased session), a gap, and INSERT OR REPLACE, which would otherwise pass the first two. Whoever can drop
--- triggers can rewrite the file; the chain in `hash` makes that visible.
+-- triggers can rewrite the file; the chain in `hash` makes that visible. The chain runs through every row; its value
+-- is stored in the last row of each append.
 
 BEGIN IMMEDIATE;
 
@@ -42,7 +43,7 @@ CREATE TABLE action (
     actor   TEXT,
     meta    BLOB,
     body    BLOB NOT NULL,
-    hash    BLOB NOT NULL,
+    hash    BLOB,
     PRIMARY KEY (session, number)
 ) STRICT, WITHOUT ROWID;
 

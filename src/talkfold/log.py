@@ -25,14 +25,16 @@ class LoggedAction(Struct, frozen=True):
 
     ``number`` counts from 1 without gaps and is the only order; ``time`` (milliseconds since 1970, UTC) is for
     people. ``body`` is the action's own JSON as it came, unknown fields included; ``action`` is what it means.
-    ``meta`` is free JSON: cause, model, usage. ``hash`` is 32 bytes of the chain.
+    ``meta`` is free JSON: cause, model, usage. ``hash`` is 32 bytes of the chain, stored with the last action of
+    every append: it covers those before it as well, and one in each row would make a log of small rows a quarter
+    larger.
     """
 
     number: int
     time: int
     action: SessionAction
     body: bytes
-    hash: bytes
+    hash: bytes | None
     run: str | None = None
     actor: str | None = None
     meta: dict[str, Json] | None = None

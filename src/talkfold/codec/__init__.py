@@ -17,7 +17,7 @@ from .lines import (
     encode_logged,
     read_jsonl,
 )
-from .states import decode_messages, decode_state, encode_messages, encode_state
+from .states import decode_messages, decode_state, encode_messages, encode_state, restore_state
 from .text import MAX_ACTION_BYTES, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH
 
 __all__ = (
@@ -43,4 +43,5 @@ __all__ = (
     "encode_messages",
     "encode_state",
     "read_jsonl",
+    "restore_state",
 )

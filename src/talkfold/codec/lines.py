@@ -46,7 +46,7 @@ class _Line(Struct, omit_defaults=True):
     number: int
     time: Raw
     action: Raw
-    hash: Raw
+    hash: Raw | UnsetType = UNSET
     run: Raw | UnsetType = UNSET
     actor: Raw | UnsetType = UNSET
     meta: Raw | UnsetType = UNSET
@@ -66,15 +66,15 @@ _META: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any
 def encode_logged(logged: LoggedAction) -> bytes:
     """A logged action as one line of JSON, without its line end.
 
-    ``{"number", "time" (RFC 3339, UTC, milliseconds), "run"?, "actor"?, "meta"?, "hash" (hex), "action"}``, where
+    ``{"number", "time" (RFC 3339, UTC, milliseconds), "run"?, "actor"?, "meta"?, "hash"? (hex), "action"}``, where
     the action is the body verbatim. Raises NotJsonValue for a ``meta`` that is no JSON or a time beyond the
     year 9999.
     """
     refuse_unjson(UNSET if logged.meta is None else logged.meta, "$.meta", what=_WHAT, max_depth=MAX_DEPTH)
     head: dict[str, Json] = {"number": logged.number, "time": _written_time(logged.time)}
-    optional = {"run": logged.run, "actor": logged.actor, "meta": logged.meta}
+    digest = None if logged.hash is None else logged.hash.hex()
+    optional = {"run": logged.run, "actor": logged.actor, "meta": logged.meta, "hash": digest}
     head |= {name: value for name, value in optional.items() if value is not None}
-    head["hash"] = logged.hash.hex()
     return encoded(head, _WHAT, MAX_DEPTH)[:-1] + b',"action":' + logged.body + b"}"
 
 
@@ -101,7 +101,7 @@ def decode_logged(data: bytes | str) -> LoggedAction:
         time=_read_time(_field(_TEXT, line.time, "$.time")),
         action=action,
         body=body,
-        hash=_read_hash(_field(_TEXT, line.hash, "$.hash")),
+        hash=None if line.hash is UNSET else _read_hash(_field(_TEXT, line.hash, "$.hash")),
         run=None if line.run is UNSET else _field(_TEXT, line.run, "$.run"),
         actor=None if line.actor is UNSET else _field(_TEXT, line.actor, "$.actor"),
         meta=None if line.meta is UNSET else _field(_META, line.meta, "$.meta"),

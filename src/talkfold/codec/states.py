@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 import msgspec
@@ -11,7 +12,7 @@ from ..model import AgentMessage, ReasoningPart, SessionState, ToolPart
 from .text import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, checked, decoded, encoded
 from .values import refuse_unjson
 
-__all__ = ("decode_messages", "decode_state", "encode_messages", "encode_state")
+__all__ = ("decode_messages", "decode_state", "encode_messages", "encode_state", "restore_state")
 
 _STATE = msgspec.json.Decoder(SessionState)
 _MESSAGES = msgspec.json.Decoder(tuple[AgentMessage, ...])
@@ -23,6 +24,14 @@ def decode_state(
     """A session's state from its JSON. Raises TooLarge, TooDeep, InvalidJson, InvalidAction (with the path)."""
     what = "session state"
     return decoded(_STATE, checked(data, what, max_bytes, max_depth), what, max_depth)
+
+
+def restore_state(data: bytes) -> SessionState:
+    """A state from what ``encode_state`` made, for snapshots: the limits, kept then, are not looked at again."""
+    try:
+        return _STATE.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return decode_state(data, max_bytes=sys.maxsize, max_depth=sys.maxsize)
 
 
 def encode_state(

@@ -71,16 +71,13 @@ class _Record:
         self.forked_from: str | None = None
         self.forked_at: int | None = None
         self.log: list[LoggedAction] = []
+        self.digest = chain_start(session_id)
         self.keys: dict[str, tuple[Appended, bytes]] = {}
         self.size = 0
         self.folded = 0
         self.state = EMPTY_SESSION
         self.grown = anyio.Event()
         self.tombstone: Tombstone | None = None
-
-    @property
-    def digest(self) -> bytes:
-        return self.log[-1].hash if self.log else chain_start(self.id)
 
     def current(self) -> SessionState:
         if self.folded < len(self.log):
@@ -271,11 +268,14 @@ class MemoryStore:
         now = self._clock()
         first = len(record.log) + 1
         link = record.digest
+        last = len(record.log) + len(batch.rows)
         for number, (time, run, actor, meta, body) in enumerate(batch.rows, start=first):
             time = now if time is None else time
             link = chain_link(link, number, time, run, actor, meta, body)
             said = None if meta is None else decode_json(meta)
-            record.log.append(LoggedAction(number, time, decode_action(body), body, link, run, actor, said))
+            shown = link if number == last else None
+            record.log.append(LoggedAction(number, time, decode_action(body), body, shown, run, actor, said))
+        record.digest = link
         record.size += batch.size
         record.updated = now
         record.grown.set()
@@ -332,13 +332,8 @@ class MemoryStore:
         record.title = source.title if title is None else title
         record.metadata = source.metadata
         record.forked_from, record.forked_at = source.id, at
-        link = record.digest
-        for row in source.log[:at]:
-            meta = encode_metadata("meta", row.meta)
-            link = chain_link(link, row.number, row.time, row.run, row.actor, meta, row.body)
-            copy = LoggedAction(row.number, row.time, row.action, row.body, link, row.run, row.actor, row.meta)
-            record.log.append(copy)
-            record.size += len(row.body)
+        rows = [(r.time, r.run, r.actor, encode_metadata("meta", r.meta), r.body) for r in source.log[:at]]
+        self._log(record, Batch(rows, (), sum(len(row[-1]) for row in rows)))
         return record.row()
 
     async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
@@ -372,7 +367,7 @@ class MemoryStore:
         link = chain_start(record.id)
         for number, row in enumerate(record.log, start=1):
             link = chain_link(link, number, row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body)
-            if link != row.hash:
+            if row.hash is not None and link != row.hash:
                 problems.append(Problem("chain", number, f"action {number} is not what was written there"))
                 link = row.hash
         return CheckReport(record.id, len(record.log), record.digest, 0, tuple(problems))

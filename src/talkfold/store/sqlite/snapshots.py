@@ -14,7 +14,7 @@ import sys
 from collections import OrderedDict
 from typing import NamedTuple
 
-from ...codec import decode_state, encode_state
+from ...codec import encode_state, restore_state
 from ...errors import TooDeep
 from ...model import EMPTY_SESSION, AgentMessage, SessionState
 
@@ -127,7 +127,7 @@ def _assemble(connection: sqlite3.Connection, key: int, chain: list[tuple[int, i
         body = connection.execute(
             "SELECT state FROM snapshot WHERE session = ? AND number = ?", (key, number)
         ).fetchone()[0]
-        state = decode_state(body, max_bytes=sys.maxsize, max_depth=sys.maxsize)
+        state = restore_state(body)
         del messages[keep:]
         messages.extend(state.messages if wanted < 0 else state.messages[: wanted - keep])
     return SessionState(tuple(messages), state.status, state.error)

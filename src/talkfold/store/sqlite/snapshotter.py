@@ -80,9 +80,9 @@ class Snapshotter:
         last = self._last.get(key)
         if last is None:
             last = await self._reader.run(partial(_newest, key=key, at=number))
-            if size < last.due:
-                self._remember(key, last)
-                return
+        if size < last.due:
+            self._remember(key, last)
+            return
         warm = Warm(last.snapshot.number, last.state) if last.snapshot and last.state else None
         if warm is None:
             warm = await self._reader.run(partial(load_snapshot, key=key, at=0))

@@ -73,6 +73,10 @@ class SqlThread:
             if opened:
                 await to_the_end(cls(inner, opened[0]).close())
             raise
+        except BaseException:
+            # aiosqlite tells its thread to end and does not wait: the thread would find the loop closed, and say so.
+            await to_the_end(asyncio.to_thread(inner._thread.join))  # pyright: ignore[reportPrivateUsage]
+            raise
         return cls(inner, opened[0])
 
     def post(self, function: Callable[[sqlite3.Connection], None]) -> None:

@@ -21,10 +21,10 @@ _MOST_HEADS = 10_000
 
 # sqlite3 looks for an adapter for every parameter that is bytes or None, which costs more than the insert itself;
 # for str and bytearray it does not. So bodies go in as bytearray, and nothing as an empty text, which names never are.
-_NO_META = bytearray()
+_NOTHING = bytearray()
 _INSERT_ACTION = (
     "INSERT INTO action (session, number, time, run, actor, meta, body, hash)"
-    " VALUES (?, ?, ?, nullif(?, ''), nullif(?, ''), nullif(?, x''), ?, ?)"
+    " VALUES (?, ?, ?, nullif(?, ''), nullif(?, ''), nullif(?, x''), ?, nullif(?, x''))"
 )
 _MOVE_HEAD = "UPDATE head SET number = ?, hash = ?, size = ?, updated = ? WHERE session = ?"
 _TURN_HEAD = "UPDATE head SET number = ?, hash = ?, size = ?, updated = ?, status = ?, turns = ? WHERE session = ?"
@@ -138,11 +138,13 @@ class Transaction:
                     time,
                     run or "",
                     actor or "",
-                    _NO_META if meta is None else bytearray(meta),
+                    _NOTHING if meta is None else bytearray(meta),
                     bytearray(body),
-                    bytearray(link),
+                    _NOTHING,
                 )
             )
+        if batch.rows:
+            rows[-1] = (*rows[-1][:-1], bytearray(link))  # the end of an append carries the chain
         head.number = number
         head.hash = link
         head.size += batch.size

@@ -36,12 +36,18 @@ class Walk:
         self._size = 0
         self._link = chain_start(session_id)
         self._number = 0
+        self._proven = 0  # the chain is known to be right up to here
         self._snapshots = 0
         self._whole = True  # every body so far could be read, so the fold is known
 
     def _problem(self, code: ProblemCode, number: int, text: str) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(Problem(code, number, text))
+
+    def _broken(self, number: int) -> str:
+        first = self._proven + 1
+        which = f"action {number}" if first >= number else f"one of the actions {first} to {number}"
+        return f"{which} is not what was written there"
 
     def page(self, connection: sqlite3.Connection) -> bool:
         """Check one more page; False when the end was reached. Raises SessionNotFound, SessionErased."""
@@ -57,9 +63,11 @@ class Walk:
                 missing = f"{self._number + 1} to {number - 1}" if number > self._number + 2 else f"{number - 1}"
                 self._problem("gap", number, f"the actions {missing} are missing before {number}")
             self._link = chain_link(self._link, number, time, run, actor, meta, body)
-            if self._link != stored:
-                self._problem("chain", number, f"action {number}, or one before it, is not what was written there")
-                self._link = stored
+            if stored is not None:
+                if self._link != stored:
+                    self._problem("chain", number, self._broken(number))
+                    self._link = stored
+                self._proven = number
             self._number = number
             self._size += len(body)
         self._fold(connection, key, [row[5] for row in rows], before)
