@@ -31,7 +31,7 @@ class Where:
         str | None,
         Parameter(
             env_var="TALKFOLD_DB",
-            help="The database. [default: chat.db in the platform's folder for user data]",
+            help="The database file to use. [default: chat.db in the platform's folder for user data]",
         ),
     ] = None
     owner: Annotated[str | None, Parameter(help="Only this owner's sessions exist. [default: everybody's]")] = None
