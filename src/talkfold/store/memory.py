@@ -5,6 +5,7 @@ Every call runs without waiting, so calls never interleave; waiting is only for 
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from itertools import islice
 
@@ -197,7 +198,7 @@ class MemoryStore:
                 return False
             if status is not None and record.current().status != status:
                 return False
-            if title is not None and _lowered(title) not in _lowered(record.title or ""):
+            if title is not None and (record.title is None or _lowered(title) not in _lowered(record.title)):
                 return False
             held = record.held()
             return all(
@@ -220,11 +221,11 @@ class MemoryStore:
         check_title(title)
         encode_metadata("metadata", metadata)
         record = self._find(session_id, owner)
-        if title is not None:
-            record.title = title
         if metadata is not None:
             kept = {key: value for key, value in {**record.held(), **metadata}.items() if value is not None}
             record.metadata = encode_metadata("metadata", kept) if kept else None
+        if title is not None:
+            record.title = title
         return record.row()
 
     async def append(
@@ -379,9 +380,6 @@ def _lowered(text: str) -> str:
 
 
 def _serial_of(cursor: str) -> int:
-    try:
-        if cursor[:1] == "m" and len(cursor) <= 17:
-            return int(cursor[1:], 16)
-    except ValueError:
-        pass
+    if re.fullmatch(r"m(0|[1-9a-f][0-9a-f]{0,14})", cursor):
+        return int(cursor[1:], 16)
     raise InvalidCursor(cursor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Mapping
 
@@ -58,9 +59,7 @@ def list_sessions(
 
 
 def _key_of(cursor: str) -> int:
-    try:
-        if cursor[:1] == "k" and len(cursor) <= 17:
-            return int(cursor[1:], 16)
-    except ValueError:
-        pass
+    # Only as it was given out, and never more than a key can be.
+    if re.fullmatch(r"k[1-9a-f][0-9a-f]{0,14}", cursor):
+        return int(cursor[1:], 16)
     raise InvalidCursor(cursor)

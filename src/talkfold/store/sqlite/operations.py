@@ -16,7 +16,7 @@ from ...model import Json, SessionState
 from ...reducer import session_reducer
 from ..entries import Batch, encode_metadata, prepare
 from ..protocol import ABSENT, ANY, Appended, ExpectedVersion, Session, Tombstone
-from .reading import MOST_MISSING, read_actions, read_session, read_state
+from .reading import MOST_MISSING, read_actions, read_state, session_of
 from .snapshots import WarmStates
 from .transaction import Head, Transaction
 
@@ -31,7 +31,7 @@ def _insert_session(
     metadata: bytes | None = None,
     forked_from: str | None = None,
     forked_at: int | None = None,
-) -> None:
+) -> int:
     key = tx.connection.execute(
         "INSERT INTO session (id, owner, title, metadata, created, forked_from, forked_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -41,6 +41,9 @@ def _insert_session(
         "INSERT INTO head (session, number, hash, status, turns, size, updated) VALUES (?, 0, ?, 'idle', 0, 0, ?)",
         (key, chain_start(session_id), tx.now),
     )
+    assert key is not None
+    tx.added(session_id)
+    return key
 
 
 def _refuse_taken(tx: Transaction, session_id: str, owner: str | None) -> None:
@@ -57,8 +60,7 @@ def _refuse_taken(tx: Transaction, session_id: str, owner: str | None) -> None:
 
 def create(tx: Transaction, session_id: str, owner: str | None, title: str | None, metadata: bytes | None) -> Session:
     _refuse_taken(tx, session_id, owner)
-    _insert_session(tx, session_id, owner, title, metadata)
-    return read_session(tx.connection, session_id, owner)
+    return session_of(tx.connection, _insert_session(tx, session_id, owner, title, metadata))
 
 
 def append(
@@ -89,8 +91,7 @@ def append(
                 missing = read_actions(tx.connection, head.key, expected, MOST_MISSING)
             raise VersionConflict(session_id, expected, head.number, missing)
     else:
-        _insert_session(tx, session_id, owner)
-        head = tx.head(session_id, owner)
+        head = tx.head_of(_insert_session(tx, session_id, owner))
     first, last = tx.log(head, batch)
     if key is not None:
         tx.connection.execute(
@@ -117,16 +118,17 @@ def update(
     title: str | None,
     metadata: Mapping[str, Json] | None,
 ) -> Session:
-    head = tx.head(session_id, owner)
-    if title is not None:
-        tx.connection.execute("UPDATE session SET title = ? WHERE key = ?", (title, head.key))
+    key = tx.head(session_id, owner).key
     if metadata is not None:
-        stored = tx.connection.execute("SELECT metadata FROM session WHERE key = ?", (head.key,)).fetchone()[0]
+        stored = tx.connection.execute("SELECT metadata FROM session WHERE key = ?", (key,)).fetchone()[0]
         merged: dict[str, Json] = {**(decode_json(stored) if stored else {}), **metadata}
         kept = {name: value for name, value in merged.items() if value is not None}
         encoded = encode_metadata("metadata", kept) if kept else None
-        tx.connection.execute("UPDATE session SET metadata = ? WHERE key = ?", (encoded and encoded.decode(), head.key))
-    return read_session(tx.connection, session_id, owner)
+        tx.connection.execute("UPDATE session SET metadata = ? WHERE key = ?", (encoded and encoded.decode(), key))
+    if title is not None:
+        tx.connection.execute("UPDATE session SET title = ? WHERE key = ?", (title, key))
+    tx.flush()
+    return session_of(tx.connection, key)
 
 
 def erase(tx: Transaction, session_id: str, owner: str | None, by: str | None) -> tuple[int, Tombstone]:
@@ -158,17 +160,17 @@ def fork(
     at = head.number if at is None else at
     if at > head.number:
         raise CursorAhead(session_id, at, head.number)
-    source = read_session(tx.connection, session_id, owner)
+    source = session_of(tx.connection, head.key)
     _refuse_taken(tx, new_id, source.owner)
     metadata = encode_metadata("metadata", source.metadata)
-    _insert_session(tx, new_id, source.owner, source.title if title is None else title, metadata, session_id, at)
-    copy = tx.head(new_id, source.owner)
+    new_title = source.title if title is None else title
+    copy = tx.head_of(_insert_session(tx, new_id, source.owner, new_title, metadata, session_id, at))
     for start in range(0, at, _PAGE):
         page = read_actions(tx.connection, head.key, start, min(_PAGE, at - start))
         rows = [(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body) for row in page]
         tx.log(copy, Batch(rows, [row.action for row in page], sum(len(row.body) for row in page)))
         tx.flush()
-    return read_session(tx.connection, new_id, source.owner)
+    return session_of(tx.connection, copy.key)
 
 
 _PAGE = 5_000
@@ -187,4 +189,4 @@ def settle(
         tx.log(head, prepare([Stop()], actor="talkfold", meta={"cause": cause}))
         tx.flush()
         state, settled = stopped, True
-    return read_session(tx.connection, session_id, owner), state, settled
+    return session_of(tx.connection, head.key), state, settled

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...codec import decode_actions, decode_json
+from ...errors import StoreDamaged
 from ...fold import fold
 from ...log import LoggedAction
 from ...model import SessionState
@@ -26,6 +27,7 @@ __all__ = (
     "read_state",
     "reading",
     "session_from",
+    "session_of",
 )
 
 MOST_MISSING = 1_000
@@ -76,10 +78,16 @@ def session_from(row: tuple[Any, ...]) -> Session:
 
 def read_session(connection: sqlite3.Connection, session_id: str, owner: str | None) -> Session:
     """Raises SessionNotFound, SessionErased, AmbiguousSession."""
-    key = find_session(connection, session_id, owner)
+    return session_of(connection, find_session(connection, session_id, owner))
+
+
+def session_of(connection: sqlite3.Connection, key: int) -> Session:
+    """The session with this key. Raises StoreDamaged when nothing says where its log ends."""
     row = connection.execute(
         f"SELECT {SESSION_COLUMNS} FROM session s JOIN head h ON h.session = s.key WHERE s.key = ?", (key,)
     ).fetchone()
+    if row is None:
+        raise StoreDamaged(f"nothing says where the log of session {key} ends")
     return session_from(row)
 
 
@@ -94,7 +102,10 @@ class End(NamedTuple):
 def end_of(connection: sqlite3.Connection, session_id: str, owner: str | None) -> End:
     """Raises SessionNotFound, SessionErased, AmbiguousSession."""
     key = find_session(connection, session_id, owner)
-    return End(key, *connection.execute("SELECT number, size FROM head WHERE session = ?", (key,)).fetchone())
+    row = connection.execute("SELECT number, size FROM head WHERE session = ?", (key,)).fetchone()
+    if row is None:
+        raise StoreDamaged(f"nothing says where the log of session {key} ends")
+    return End(key, *row)
 
 
 def read_actions(connection: sqlite3.Connection, key: int, after: int, limit: int) -> tuple[LoggedAction, ...]:

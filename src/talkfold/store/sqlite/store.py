@@ -310,11 +310,10 @@ class SqliteStore:
         check_limit(limit, MOST_ACTIONS)
 
         def page(connection: sqlite3.Connection) -> tuple[LoggedAction, ...]:
-            with reading(connection):
-                end = end_of(connection, session_id, owner)
-                if after > end.number:
-                    raise CursorAhead(session_id, after, end.number)
-                return read_actions(connection, end.key, after, limit)
+            end = end_of(connection, session_id, owner)
+            if after > end.number:
+                raise CursorAhead(session_id, after, end.number)
+            return read_actions(connection, end.key, after, limit)
 
         return await self._read(page)
 
@@ -344,13 +343,12 @@ class SqliteStore:
             check_number("at", at)
 
         def begin(connection: sqlite3.Connection) -> tuple[int, int, int, Warm]:
-            with reading(connection):
-                end = end_of(connection, session_id, owner)
-                if at is not None and at > end.number:
-                    raise CursorAhead(session_id, at, end.number)
-                to = end.number if at is None else at
-                warm = self._warm.get(end.key, to) or load_snapshot(connection, end.key, to)
-                return end.key, to, end.size, fold_page(connection, end.key, to, warm)
+            end = end_of(connection, session_id, owner)
+            if at is not None and at > end.number:
+                raise CursorAhead(session_id, at, end.number)
+            to = end.number if at is None else at
+            warm = self._warm.get(end.key, to) or load_snapshot(connection, end.key, to)
+            return end.key, to, end.size, fold_page(connection, end.key, to, warm)
 
         key, to, size, warm = await self._read(begin)
         while warm.number < to:  # only a long tail: its pages one by one, with room for other readers between
@@ -387,7 +385,7 @@ class SqliteStore:
         self._refuse_closed()
 
         def translated(connection: sqlite3.Connection) -> T:
-            with sqlite_errors(self.path, self._timeout):
+            with sqlite_errors(self.path, self._timeout), reading(connection):
                 return function(connection)
 
         return await self._reader.run(translated)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from ...errors import AmbiguousSession, SessionErased, SessionNotFound
+from ...errors import AmbiguousSession, SessionErased, SessionNotFound, StoreDamaged
 from ...log import chain_link
 from ...model import SessionStatus
 from ..entries import Batch, next_status
@@ -110,16 +110,25 @@ class Transaction:
         """Where a session's log ends. Raises SessionNotFound, SessionErased, AmbiguousSession."""
         head = self._cache.heads.get((owner, session_id))
         if head is None:
-            key = find_session(self.connection, session_id, owner)
-            head = self._cache.by_key.get(key)
-            if head is None:
-                row = self.connection.execute(
-                    "SELECT session, number, hash, status, turns, size, updated FROM head WHERE session = ?",
-                    (key,),
-                ).fetchone()
-                head = self._cache.by_key[key] = Head(*row)
+            head = self.head_of(find_session(self.connection, session_id, owner))
             self._cache.heads[owner, session_id] = head
         return head
+
+    def head_of(self, key: int) -> Head:
+        """Where the log of the session with this key ends. Raises StoreDamaged when that is not noted anywhere."""
+        head = self._cache.by_key.get(key)
+        if head is None:
+            row = self.connection.execute(
+                "SELECT session, number, hash, status, turns, size, updated FROM head WHERE session = ?", (key,)
+            ).fetchone()
+            if row is None:
+                raise StoreDamaged(f"nothing says where the log of session {key} ends")
+            head = self._cache.by_key[key] = Head(*row)
+        return head
+
+    def added(self, session_id: str) -> None:
+        """There is a session of this id more: without an owner, the id may now mean several."""
+        self._cache.heads.pop((None, session_id), None)
 
     def log(self, head: Head, batch: Batch) -> tuple[int, int]:
         """Put a batch at the end of a session's log; gives its first and last number."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ...errors import ForkedProcess, StoreClosed, TalkfoldError
+from ...errors import ForkedProcess, StoreBusy, StoreClosed, TalkfoldError
 from .connection import sqlite_errors
 from .filelock import FileLock
 from .thread import SqlThread, to_the_end
@@ -94,9 +94,11 @@ class Writer:
         try:
             with sqlite_errors(self._path, self._lock.timeout), self._lock:
                 return self._transact(operations, connection, moved)
-        except TalkfoldError as error:
-            if len(operations) == 1 or not isinstance(error.__cause__, sqlite3.Error):
-                return [(None, error)] * len(operations)
+        except StoreBusy as error:
+            return [(None, error)] * len(operations)  # nobody would fare better alone, only later
+        except Exception as error:
+            if len(operations) == 1:
+                return [(None, error)]
         # One of them broke the transaction: each alone, so that only the culprit fails.
         return [self._commit([operation], connection, moved)[0] for operation in operations]
 

@@ -1,0 +1,1 @@
+"""What users need to test their own stores. Needs pytest; nothing in talkfold itself imports it."""
