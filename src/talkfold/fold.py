@@ -35,6 +35,7 @@ from .calls import cancelled, ended, finish_trigger, is_delegate, is_open, phase
 from .machine import FINISHED, SESSION_NEXT, TOOL_CALL_NEXT, Trigger
 from .model import (
     EMPTY_SESSION,
+    UNSET,
     AgentMessage,
     AgentPart,
     ReasoningPart,
@@ -70,6 +71,11 @@ def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) 
                     message_id, within, add = part.message_id, action.within, chunks.append
                     add(part.delta)
                 continue
+            message_id = None
+            level = draft.session if action.within is None else draft.run(action.within)
+            if level is not None:
+                _PARTS[type(part)](draft, level, part)
+            continue
         message_id = None
         _ACTIONS[type(action)](draft, action)
     return draft.frozen()
@@ -84,7 +90,7 @@ class _Draft:
 
     def _begin(self, state: SessionState) -> None:
         self._levels: list[Level] = []
-        self._session = Level(state.messages, self._levels)
+        self.session = Level(state.messages, self._levels)
         self._status = state.status
         self._error = state.error
         self._users: int | None = None  # how many user messages there are, once that was asked
@@ -100,7 +106,7 @@ class _Draft:
             call, messages = owner.seen(), level.frozen()
             if messages is not (call.agent.messages if call.agent else ()):
                 owner.put(with_run(call, messages))
-        state, messages = self._state, self._session.frozen()
+        state, messages = self._state, self.session.frozen()
         if messages is state.messages and self._status == state.status and self._error == state.error:
             return state
         return SessionState(messages, self._status, self._error)
@@ -108,24 +114,10 @@ class _Draft:
     # ---- actions ----
 
     def send(self, action: Send) -> None:
-        self._session.append(AgentMessage(action.id, "user", (TextPart(joined(action.text)),)))
+        self.session.append(AgentMessage(action.id, "user", (TextPart(joined(action.text)),)))
         if self._users is not None:
             self._users += 1
         self._status, self._error = SESSION_NEXT[self._status, "send"], None
-
-    def part(self, action: Part) -> None:
-        part = action.part
-        if action.within is not None:
-            level = self._level(action.within)
-            if level is not None:
-                _PARTS[type(part)](self, level, part)
-            return
-        _PARTS[type(part)](self, self._session, part)
-        if type(part) is Finish:
-            self._status = SESSION_NEXT[self._status, finish_trigger(part)]
-        elif type(part) is RunError:
-            self._status = SESSION_NEXT[self._status, "error"]
-            self._error = SessionError(part.error, part.code)
 
     def tool_phase(self, action: ToolPhase) -> None:
         call = self._open_calls().newest(action.name)
@@ -133,11 +125,11 @@ class _Draft:
             call.put(phased(call.seen(), action))
 
     def stop(self, action: Stop) -> None:
-        self._cancel_open(self._session, "stop")
+        self._cancel_open(self.session, "stop")
         self._status = SESSION_NEXT[self._status, "stop"]
 
     def retry(self, action: Retry) -> None:
-        level = self._session
+        level = self.session
         if self._users is None:
             self._users = sum(message.role == "user" for message in level.messages)
         if not self._users:
@@ -148,7 +140,7 @@ class _Draft:
 
     def _last_kept(self) -> tuple[int, int]:
         """Like ``resumable.last_kept``, looking only at what a retry removes: that makes many retries cheap."""
-        messages = self._session.messages
+        messages = self.session.messages
         place = len(messages)
         while True:
             place -= 1
@@ -170,7 +162,7 @@ class _Draft:
 
     def open_text(self, within: str | None, message_id: str) -> list[str] | None:
         """The open text of a message, or None when there is no such message."""
-        level = self._session if within is None else self._level(within)
+        level = self.session if within is None else self.run(within)
         place = level.find_message(message_id) if level else -1
         return level.thawed(place).open_text() if level and place >= 0 else None
 
@@ -178,7 +170,7 @@ class _Draft:
         self._added(level, part.message_id, ReasoningPart(part.text, part.provider_metadata))
 
     def tool_call(self, level: Level, part: ToolCall) -> None:
-        call = ToolPart(part.id, part.name, part.input, "running", provider_metadata=part.provider_metadata)
+        call = ToolPart(part.id, part.name, part.input, "running", UNSET, None, None, None, part.provider_metadata)
         place = self._added(level, part.message_id, call)
         if place is None:
             return
@@ -212,16 +204,22 @@ class _Draft:
         pass
 
     def end_run(self, level: Level, part: Finish | RunError) -> None:
-        self._cancel_open(level, finish_trigger(part))
+        trigger = finish_trigger(part)
+        self._cancel_open(level, trigger)
+        if level is self.session:
+            self._status = SESSION_NEXT[self._status, trigger]
+            if type(part) is RunError:
+                self._error = SessionError(part.error, part.code)
 
     # ---- calls at any depth ----
 
-    def _level(self, within: str) -> Level | None:
+    def run(self, within: str) -> Level | None:
+        """The nested run behind the newest delegate call with that id."""
         level = self._runs.get(within)
         if level is None:
             if self._delegates is None:
                 self._delegates = Rows(Call.is_there)
-                for call in calls_inside(self._session, is_delegate):
+                for call in calls_inside(self.session, is_delegate):
                     self._delegates.add(call.seen().id, call)
             owner = self._delegates.newest(within)
             if owner is None:
@@ -232,20 +230,19 @@ class _Draft:
     def _open_calls(self) -> OpenCalls:
         if self._open is None:
             self._open = OpenCalls()
-            for call in calls_inside(self._session, is_open):
+            for call in calls_inside(self.session, is_open):
                 self._open.add(call)
         return self._open
 
     def _cancel_open(self, level: Level, trigger: Trigger) -> None:
         if TOOL_CALL_NEXT["running", trigger] != "running":
             calls = self._open_calls()
-            for call in calls.take_all() if level is self._session else calls.take_inside(level):
+            for call in calls.take_all() if level is self.session else calls.take_inside(level):
                 call.put(cancelled(call.seen(), trigger))
 
 
 _ACTIONS: Mapping[type, Callable[[_Draft, Any], None]] = {
     Send: _Draft.send,
-    Part: _Draft.part,
     ToolPhase: _Draft.tool_phase,
     Stop: _Draft.stop,
     Retry: _Draft.retry,
