@@ -6,7 +6,7 @@ refusal is an error of ``talkfold.errors``; a ``RecursionError`` never leaves he
 
 from __future__ import annotations
 
-from .actions import canonical_body, decode_action, decode_actions, encode_action, encode_actions
+from .actions import canonical_body, decode_action, decode_actions, encode_action, encode_actions, iter_actions
 from .free import decode_json, encode_json
 from .lines import (
     MAX_LINE_BYTES,
@@ -42,6 +42,7 @@ __all__ = (
     "encode_logged",
     "encode_messages",
     "encode_state",
+    "iter_actions",
     "read_jsonl",
     "restore_state",
 )

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ...codec import decode_actions, decode_json
+from ...codec import decode_actions, decode_json, iter_actions
 from ...errors import StoreDamaged
 from ...fold import fold
 from ...log import LoggedAction
@@ -127,7 +127,7 @@ def fold_page(connection: sqlite3.Connection, key: int, at: int, warm: Warm) -> 
             (key, warm.number, min(at, warm.number + FOLD_PAGE)),
         )
     ]
-    return Warm(warm.number + len(bodies), fold(decode_actions(bodies), warm.state))
+    return Warm(warm.number + len(bodies), fold(iter_actions(bodies), warm.state))
 
 
 def read_state(connection: sqlite3.Connection, key: int, at: int, states: WarmStates) -> SessionState:
