@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from importlib.util import find_spec
 
 __all__ = ("main",)
 
-_EXTRA = frozenset({"cyclopts", "rich", "platformdirs"})
+_EXTRA = ("cyclopts", "rich", "platformdirs")
 
 
 def main() -> None:
     """Run the command line with the process's arguments and exit with its code."""
-    try:
-        from .cli.app import run
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRA:
-            raise
-        sys.exit(_say("The command line needs more: pip install 'talkfold[cli]'"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a word that the terminal cannot show is no fault
+    if any(find_spec(name) is None for name in _EXTRA):
+        sys.stderr.write("The command line needs more: pip install 'talkfold[cli]'\n")
+        sys.exit(2)
+    from .cli.app import run
+
     sys.exit(run(sys.argv[1:]))
-
-
-def _say(words: str) -> int:
-    sys.stderr.write(words + "\n")
-    return 2
 
 
 if __name__ == "__main__":

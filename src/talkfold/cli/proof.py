@@ -51,8 +51,8 @@ async def check(
 ) -> int:
     """Prove that a stored session is whole.
 
-    Walks the log from its first action: no number is missing, every hash follows from the one before, every
-    action can be read, and every snapshot equals the fold. Ends with 1 when something was found.
+    Walks the log from its first action: no number is missing, the chain of hashes closes, every action can be
+    read, and every snapshot equals the fold. Ends with 1 when something was found.
 
     The digest is the newest action's hash. Keep it somewhere else, and you can prove later that the log up to
     there is still the same.

@@ -218,8 +218,8 @@ async def prove(stage: Stage, store: SessionStore, live: str) -> Json:
     report = await store.check(live)
     found = "nothing is wrong" if not report.problems else count(len(report.problems), "problem")
     stage.tell(
-        f"{count(report.number, 'action')} walked from the first: no number missing, every hash follows from the one "
-        f"before, {found}. Even the killed run is still there, actions 1 to {len(RUN.read_bytes().splitlines())}. "
+        f"{count(report.number, 'action')} walked from the first: no number missing, the chain of hashes closes, "
+        f"{found}. Even the killed run is still there, actions 1 to {len(RUN.read_bytes().splitlines())}. "
         "The digest of it all:"
     )
     stage.tell((report.digest.hex(), "green"))
