@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
+from typing import get_args
 
 from ..errors import InvalidArgument
 from .memory import MemoryStore
@@ -56,6 +57,10 @@ async def open_store(
     for key in metadata_keys:
         if not re.fullmatch(r"[A-Za-z0-9_.:-]+", key):
             raise InvalidArgument("metadata_keys", f"{key!r} may have only letters, digits and _ . : -")
+    if synchronous not in get_args(Synchronous):
+        raise InvalidArgument("synchronous", f"{synchronous!r} is none of {', '.join(get_args(Synchronous))}")
+    if not timeout > 0:
+        raise InvalidArgument("timeout", f"seconds are needed, not {timeout!r}")
     place = os.fspath(location)
     if place == MEMORY:
         memory = MemoryStore(metadata_keys=metadata_keys, clock=clock, new_id=new_id)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections import OrderedDict
+from threading import Lock
 from typing import NamedTuple
 
 from ...codec import encode_state, restore_state
@@ -54,36 +55,39 @@ class Warm(NamedTuple):
 
 
 class WarmStates:
-    """The states that were read last, bounded by the bytes of the logs they came from."""
+    """The states that were read last, bounded by the bytes of the logs they came from. Any thread may ask."""
 
     def __init__(self, limit: int = 64 * 1024 * 1024) -> None:
         self._limit = limit
+        self._lock = Lock()
         self._held = 0
         self._states: OrderedDict[int, tuple[Warm, int]] = OrderedDict()
 
     def get(self, key: int, at: int) -> Warm | None:
         """The warm state of a session unless it is newer than ``at``."""
-        found = self._states.get(key)
-        if found is None or found[0].number > at:
-            return None
-        self._states.move_to_end(key)
-        return found[0]
+        with self._lock:
+            found = self._states.get(key)
+            if found is None or found[0].number > at:
+                return None
+            self._states.move_to_end(key)
+            return found[0]
 
     def put(self, key: int, warm: Warm, size: int) -> None:
-        old = self._states.get(key)
-        if old is not None and old[0].number > warm.number:
-            return
-        self.drop(key)
-        self._states[key] = (warm, size)
-        self._held += size
-        while self._held > self._limit and len(self._states) > 1:
-            _, (_, freed) = self._states.popitem(last=False)
-            self._held -= freed
+        with self._lock:
+            old = self._states.get(key)
+            if old is not None and old[0].number > warm.number:
+                return
+            self._held += size - (old[1] if old else 0)
+            self._states[key] = (warm, size)
+            self._states.move_to_end(key)
+            while self._held > self._limit and len(self._states) > 1:
+                _, (_, freed) = self._states.popitem(last=False)
+                self._held -= freed
 
     def drop(self, key: int) -> None:
-        old = self._states.pop(key, None)
-        if old is not None:
-            self._held -= old[1]
+        with self._lock:
+            old = self._states.pop(key, None)
+            self._held -= old[1] if old else 0
 
 
 def load_snapshot(connection: sqlite3.Connection, key: int, at: int) -> Warm:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
@@ -51,6 +52,8 @@ from .writer import Operation, Writer
 __all__ = ("SqliteStore",)
 
 T = TypeVar("T")
+
+_LOG = logging.getLogger("talkfold.store")
 
 _FOLLOW_PAGE = 500
 
@@ -272,7 +275,8 @@ class SqliteStore:
             self._warm.drop(key)
             self._snapshotter.forget(key)
             self._followers.moved(key, -1)
-            await self._writer.checkpoint()  # the WAL still held its pages
+            if not await self._writer.checkpoint():  # the WAL still holds its pages
+                _LOG.warning("a reader keeps the pages of erased session %s in the WAL until it ends", session_id)
             return tombstone
 
         return await to_the_end(erase_all())

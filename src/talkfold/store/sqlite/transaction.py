@@ -164,6 +164,10 @@ class Transaction:
         self.moved[key] = head
         return first, number
 
+    def written(self) -> tuple[int, int]:
+        """Changes whenever something is written or waits to be."""
+        return self.connection.total_changes, len(self._rows)
+
     def flush(self) -> None:
         """Write what ``log`` collected. Needed before anything reads the log again, and before the end."""
         if self._rows:

@@ -27,7 +27,8 @@ __all__ = ("Operation", "Writer")
 T = TypeVar("T")
 
 Operation: TypeAlias = Callable[[Transaction], T]
-"""What one caller wants done inside a transaction. It raises a TalkfoldError before it writes, or not at all."""
+"""What one caller wants done inside a transaction. It refuses (a TalkfoldError) before it writes anything; one that
+fails later costs the whole group its transaction, and everybody in it is written alone."""
 
 _Outcome: TypeAlias = tuple[Any, BaseException | None]
 
@@ -114,9 +115,12 @@ class Writer:
             transaction = Transaction(connection, self._cache, self._clock())
             outcomes: list[_Outcome] = []
             for operation in operations:
+                before = transaction.written()
                 try:
                     outcomes.append((operation(transaction), None))
                 except TalkfoldError as error:
+                    if transaction.written() != before:
+                        raise  # it failed half-way: nothing of it may stay
                     outcomes.append((None, error))
             transaction.flush()
             connection.execute("COMMIT")
