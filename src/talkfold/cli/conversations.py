@@ -49,7 +49,7 @@ class _Chat(Struct):
     title: str | None = None
 
 
-def read_chats(stream: BinaryIO) -> Read:
+def _chats(stream: BinaryIO) -> Read:
     """``{id, messages}`` lines, the messages in the chat-completions form; a ``title`` is taken too."""
 
     def conversation(line: int, data: bytes) -> Conversation:
@@ -77,7 +77,7 @@ def read_chats(stream: BinaryIO) -> Read:
 # ---- native ---------------------------------------------------------------------------------------------
 
 
-def read_native_sessions(stream: BinaryIO) -> Read:
+def _native_sessions(stream: BinaryIO) -> Read:
     """Whole sessions as ``talkfold export`` writes them, or the actions of one session without a name."""
     for session in read_sessions(stream):
         conversation = Conversation(None, session.entries, stream.tell())
@@ -97,7 +97,7 @@ def read_native_sessions(stream: BinaryIO) -> Read:
 Reader: TypeAlias = Callable[[BinaryIO], Read]
 """Reads the conversations of a seekable stream. Raises DamagedLine."""
 
-READERS: Mapping[ImportFormat, Reader] = {"native": read_native_sessions, "openai": read_chats}
+READERS: Mapping[ImportFormat, Reader] = {"native": _native_sessions, "openai": _chats}
 """The forms that can be imported."""
 
 # ---- into the store -------------------------------------------------------------------------------------
