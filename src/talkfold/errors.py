@@ -85,7 +85,7 @@ class InvalidJson(TalkfoldError):
     """The input is not JSON. ``position`` is a byte offset where it is known."""
 
     code = "invalid_json"
-    fault = "data"
+    fault: ClassVar[Fault] = "data"
     exit_code = 6
     http_status = 400
 
@@ -103,7 +103,7 @@ class InvalidAction(TalkfoldError):
     """The input is JSON but no action, state or message of the contract. ``path`` is a JSONPath (``$.part.type``)."""
 
     code = "invalid_action"
-    fault = "data"
+    fault: ClassVar[Fault] = "data"
     exit_code = 6
     http_status = 422
 
@@ -118,7 +118,7 @@ class NotJsonValue(TalkfoldError):
     """A Python value that JSON cannot hold exactly (NaN, a set, a tuple, a non-string key …)."""
 
     code = "not_json"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 6
     http_status = 422
 
@@ -135,7 +135,7 @@ class TooDeep(TalkfoldError):
     """The input is nested deeper than the limit, counted in brackets."""
 
     code = "too_deep"
-    fault = "data"
+    fault: ClassVar[Fault] = "data"
     exit_code = 6
     http_status = 422
 
@@ -151,7 +151,7 @@ class TooLarge(TalkfoldError):
     """The input is larger than the limit, in bytes."""
 
     code = "too_large"
-    fault = "data"
+    fault: ClassVar[Fault] = "data"
     exit_code = 6
     http_status = 413
 
@@ -168,7 +168,7 @@ class DamagedLine(TalkfoldError):
     """A line in the middle of a JSONL file cannot be read. ``line`` counts from 1; ``reason`` is the error inside."""
 
     code = "damaged_line"
-    fault = "data"
+    fault: ClassVar[Fault] = "data"
     exit_code = 6
     http_status = 422
 
@@ -185,7 +185,7 @@ class InvalidArgument(TalkfoldError):
     """An argument of a call makes no sense (a negative number, an empty id, a limit of zero …)."""
 
     code = "invalid_argument"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 2
     http_status = 400
 
@@ -199,7 +199,7 @@ class InvalidCursor(TalkfoldError):
     """A paging cursor that this store did not give out."""
 
     code = "invalid_cursor"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 2
     http_status = 400
 
@@ -212,7 +212,7 @@ class MetadataKeyNotAllowed(TalkfoldError):
     """A list filter on a metadata key that the store was not opened for."""
 
     code = "metadata_key_not_allowed"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 2
     http_status = 400
 
@@ -232,7 +232,7 @@ class SessionNotFound(TalkfoldError):
     """No such session for this owner. A foreign session answers exactly like an unknown one."""
 
     code = "session_not_found"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 3
     http_status = 404
 
@@ -245,7 +245,7 @@ class SessionErased(TalkfoldError):
     """The session was erased; only its tombstone is left. ``at`` is in milliseconds since 1970 (UTC)."""
 
     code = "session_erased"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 3
     http_status = 410
 
@@ -263,7 +263,7 @@ class SessionExists(TalkfoldError):
     """A session with this id is there already."""
 
     code = "session_exists"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 4
     http_status = 409
 
@@ -276,7 +276,7 @@ class AmbiguousSession(TalkfoldError):
     """Several owners have a session with this id, and the call names no owner."""
 
     code = "ambiguous_session"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 3
     http_status = 409
 
@@ -285,7 +285,7 @@ class AmbiguousSession(TalkfoldError):
             f"{len(owners)} owners have a session {session_id!r}", "Name the owner whose session is meant."
         )
         self.session_id = session_id
-        self.owners = tuple(owners)
+        self.owners: tuple[str | None, ...] = tuple(owners)
 
 
 class VersionConflict(TalkfoldError):
@@ -296,7 +296,7 @@ class VersionConflict(TalkfoldError):
     """
 
     code = "version_conflict"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 4
     http_status = 412
 
@@ -308,14 +308,14 @@ class VersionConflict(TalkfoldError):
         self.session_id = session_id
         self.expected = expected
         self.actual = actual
-        self.missing = tuple(missing)
+        self.missing: tuple[LoggedAction, ...] = tuple(missing)
 
 
 class KeyReused(TalkfoldError):
     """An idempotency key came a second time with other actions."""
 
     code = "key_reused"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 4
     http_status = 422
 
@@ -332,7 +332,7 @@ class CursorAhead(TalkfoldError):
     """A number beyond the end of the log."""
 
     code = "cursor_ahead"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 2
     http_status = 416
 
@@ -353,7 +353,7 @@ class StoreClosed(TalkfoldError):
     """The store was closed, or never opened."""
 
     code = "store_closed"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     http_status = 503
 
     def __init__(self) -> None:
@@ -364,7 +364,7 @@ class ForkedProcess(TalkfoldError):
     """The store was opened in another process: no database connection may cross a fork."""
 
     code = "forked_process"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
 
     def __init__(self, opened: int, here: int) -> None:
         super().__init__(
@@ -377,7 +377,7 @@ class StoreBusy(TalkfoldError):
     """Another process kept the database locked for longer than the timeout, in seconds."""
 
     code = "store_busy"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     http_status = 503
 
     def __init__(self, seconds: float) -> None:
@@ -391,7 +391,7 @@ class StorageFull(TalkfoldError):
     """No room left for the write. What was stored before is whole and readable."""
 
     code = "storage_full"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     http_status = 507
 
     def __init__(self, where: str) -> None:
@@ -402,7 +402,7 @@ class StoreDamaged(TalkfoldError):
     """The database file or the log in it is damaged."""
 
     code = "store_damaged"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -416,7 +416,7 @@ class StoreUnavailable(TalkfoldError):
     """The database cannot be opened, read or written (permissions, a missing folder, an I/O error)."""
 
     code = "store_unavailable"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     http_status = 503
 
     def __init__(self, where: str, reason: str) -> None:
@@ -427,7 +427,7 @@ class DatabaseNotFound(TalkfoldError):
     """There is no database at this path, and the call was not one that makes it."""
 
     code = "database_not_found"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 3
     http_status = 404
 
@@ -443,7 +443,7 @@ class ForeignDatabase(TalkfoldError):
     """The file is a database of another program, or no database."""
 
     code = "foreign_database"
-    fault = "caller"
+    fault: ClassVar[Fault] = "caller"
     exit_code = 6
 
     def __init__(self, path: str, reason: str) -> None:
@@ -454,7 +454,7 @@ class NetworkFileSystem(TalkfoldError):
     """The database lies on a network file system, where SQLite's locks cannot be trusted."""
 
     code = "network_file_system"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     exit_code = 6
 
     def __init__(self, path: str, kind: str) -> None:
@@ -468,7 +468,7 @@ class DatabaseTooNew(TalkfoldError):
     """The database was written by a newer talkfold."""
 
     code = "database_too_new"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     exit_code = 5
 
     def __init__(self, found: int, known: int) -> None:
@@ -484,7 +484,7 @@ class DatabaseTooOld(TalkfoldError):
     """The database lacks migrations and the store was opened with ``migrate=False``."""
 
     code = "database_too_old"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     exit_code = 5
 
     def __init__(self, found: int, known: int) -> None:
@@ -499,7 +499,7 @@ class MigrationChanged(TalkfoldError):
     """A migration script differs from the one that was applied to this database."""
 
     code = "migration_changed"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     exit_code = 5
 
     def __init__(self, name: str) -> None:
@@ -513,7 +513,7 @@ class MigrationMissing(TalkfoldError):
     """The row of migration scripts, or of the applied ones, has a gap."""
 
     code = "migration_missing"
-    fault = "environment"
+    fault: ClassVar[Fault] = "environment"
     exit_code = 5
 
     def __init__(self, number: int) -> None:
