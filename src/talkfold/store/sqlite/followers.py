@@ -31,7 +31,7 @@ class Followers:
         self._waiting: dict[int, dict[asyncio.Future[None], int]] = {}
         self._poller: asyncio.Task[None] | None = None
         self._version = -1
-        self.closed = False
+        self.closed: bool = False
 
     def wait(self, key: int, after: int) -> asyncio.Future[None]:
         """A future that is done when the session may have more than ``after``, or is erased, or the store closes.

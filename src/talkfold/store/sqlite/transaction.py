@@ -65,15 +65,15 @@ class Head:
     def __init__(
         self, key: int, number: int, link: bytes, status: SessionStatus, turns: int, size: int, updated: int
     ) -> None:
-        self.key = key
-        self.number = number
-        self.hash = link
+        self.key: int = key
+        self.number: int = number
+        self.hash: bytes = link
         self.status: SessionStatus = status
-        self.turns = turns
-        self.size = size
-        self.updated = updated
-        self.moved = False
-        self.turned = False
+        self.turns: int = turns
+        self.size: int = size
+        self.updated: int = updated
+        self.moved: bool = False
+        self.turned: bool = False
 
 
 class HeadCache:

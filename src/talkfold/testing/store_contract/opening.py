@@ -21,7 +21,7 @@ METADATA_KEYS = ("project", "stars")
 class UsesStore:
     """A group of tests that need a store."""
 
-    pytestmark = pytest.mark.anyio
+    pytestmark: pytest.MarkDecorator = pytest.mark.anyio
 
     @pytest.fixture
     def anyio_backend(self) -> str:
