@@ -52,7 +52,7 @@ lint: .venv/dev.stamp
 	@echo "ruff";          $(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
 	@echo "mypy";          $(BIN)/mypy --no-error-summary
 	@echo "pyright";       $(BIN)/pyright >/dev/null || $(BIN)/pyright
-	@echo "verifytypes";   $(BIN)/pyright --verifytypes talkfold --ignoreexternal >.venv/verifytypes.txt || { cat .venv/verifytypes.txt; exit 1; }
+	@echo "verifytypes";   PATH="$(CURDIR)/$(BIN):$$PATH" pyright --verifytypes talkfold --ignoreexternal >.venv/verifytypes.txt || { cat .venv/verifytypes.txt; exit 1; }
 	@echo "import-linter"; $(BIN)/lint-imports --no-cache >.venv/imports.txt || { cat .venv/imports.txt; exit 1; }
 
 bench: .venv/cli.stamp

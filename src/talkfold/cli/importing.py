@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO
@@ -146,7 +146,7 @@ async def _refusals(store: SessionStore, conversations: Iterator[Conversation], 
 
 
 @contextmanager
-def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
+def _seekable(stream: BinaryIO) -> Generator[BinaryIO]:
     """The stream itself, or a copy of it on disk when it can be read only once."""
     if stream.seekable():
         yield stream

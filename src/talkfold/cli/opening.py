@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def database_path(where: Where) -> Path:
 @asynccontextmanager
 async def opened(
     where: Where, *, create: bool = False, metadata_keys: Sequence[str] = ()
-) -> AsyncIterator[SessionStore]:
+) -> AsyncGenerator[SessionStore]:
     """The store that the person named.
 
     Only ``create`` makes a new file or brings an old one up to date; else DatabaseNotFound and DatabaseTooOld

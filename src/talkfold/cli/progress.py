@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ Advance: TypeAlias = Callable[[int], None]
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Advance]:
+def progress(what: str, total: int) -> Generator[Advance]:
     """A bar for ``total`` units of work, gone when done; nothing at all where stderr is no terminal."""
     if not sys.stderr.isatty() or total == 0:
         yield lambda _: None

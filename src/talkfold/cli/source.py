@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +16,7 @@ __all__ = ("read_document", "source", "warn_torn")
 
 
 @contextmanager
-def source(given: str) -> Iterator[BinaryIO]:
+def source(given: str) -> Generator[BinaryIO]:
     """The file with this path, or stdin for ``-``. Raises InvalidArgument when it cannot be opened."""
     if given == "-":
         yield sys.stdin.buffer

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from ..actions import (
     Finish,
@@ -73,14 +75,21 @@ def value_text(value: Json, width: int = 72) -> str:
     """A JSON value on one line; the text blocks of a tool's output read as their text."""
     if isinstance(value, str):
         return preview(value, width)
-    blocks: Any = value.get("content") if isinstance(value, dict) else None
-    if isinstance(blocks, list) and blocks and all(_is_text(block) for block in blocks):
-        return preview(" ".join(block["text"] for block in blocks), width)
-    return preview(json.dumps(value, ensure_ascii=False), width)
+    try:
+        texts = [block.text for block in convert(value, _Output).content]
+    except (ValidationError, UnicodeEncodeError):  # the latter: a lone surrogate in a key
+        return preview(json.dumps(value, ensure_ascii=False), width)
+    return preview(" ".join(texts), width)
 
 
-def _is_text(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+class _TextBlock(Struct, tag_field="type", tag="text"):
+    text: str
+
+
+class _Output(Struct):
+    """What a tool gives back when all of it is text."""
+
+    content: Annotated[list[_TextBlock], Meta(min_length=1)]
 
 
 # ---- actions --------------------------------------------------------------------------------------------
