@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ...codec import decode_actions, decode_json, iter_actions
-from ...errors import StoreDamaged
+from ...codec import decode_action, decode_actions, decode_json, iter_actions
+from ...errors import StoreDamaged, TalkfoldError
 from ...fold import fold
 from ...log import LoggedAction
 from ...model import SessionState
@@ -28,6 +28,7 @@ __all__ = (
     "reading",
     "session_from",
     "session_of",
+    "unreadable",
 )
 
 MOST_MISSING = 1_000
@@ -111,11 +112,14 @@ def end_of(connection: sqlite3.Connection, session_id: str, owner: str | None) -
 def read_actions(connection: sqlite3.Connection, key: int, after: int, limit: int) -> tuple[LoggedAction, ...]:
     """Up to ``limit`` actions after a number, decoded."""
     rows = connection.execute(_ACTIONS, (key, after, limit)).fetchall()
-    actions = decode_actions([row[2] for row in rows])
-    return tuple(
-        LoggedAction(number, time, action, body, link, run, actor, None if meta is None else decode_json(meta))
-        for (number, time, body, link, run, actor, meta), action in zip(rows, actions, strict=True)
-    )
+    try:
+        actions = decode_actions([row[2] for row in rows])
+        return tuple(
+            LoggedAction(number, time, action, body, link, run, actor, None if meta is None else decode_json(meta))
+            for (number, time, body, link, run, actor, meta), action in zip(rows, actions, strict=True)
+        )
+    except TalkfoldError as error:
+        raise _damaged([(row[0], row[2]) for row in rows], error) from error
 
 
 def fold_page(connection: sqlite3.Connection, key: int, at: int, warm: Warm) -> Warm:
@@ -127,7 +131,26 @@ def fold_page(connection: sqlite3.Connection, key: int, at: int, warm: Warm) -> 
             (key, warm.number, min(at, warm.number + FOLD_PAGE)),
         )
     ]
-    return Warm(warm.number + len(bodies), fold(iter_actions(bodies), warm.state))
+    try:
+        return Warm(warm.number + len(bodies), fold(iter_actions(bodies), warm.state))
+    except TalkfoldError as error:
+        raise _damaged(enumerate(bodies, warm.number + 1), error) from error
+
+
+def unreadable(rows: Iterable[tuple[int, bytes]]) -> tuple[int, TalkfoldError] | None:
+    """The first of these actions (number, body) that cannot be read, and why."""
+    for number, body in rows:
+        try:
+            decode_action(body, max_bytes=len(body))
+        except TalkfoldError as error:
+            return number, error
+    return None
+
+
+def _damaged(rows: Iterable[tuple[int, bytes]], error: TalkfoldError) -> TalkfoldError:
+    # What is stored was checked before it was written: that it cannot be read is no fault of a caller's.
+    found = unreadable(rows)
+    return StoreDamaged(f"action {found[0]} cannot be read: {found[1]}" if found else str(error))
 
 
 def read_state(connection: sqlite3.Connection, key: int, at: int, states: WarmStates) -> SessionState:

@@ -7,12 +7,13 @@ import sys
 from operator import is_
 
 from ...codec import decode_actions, encode_state
-from ...errors import TalkfoldError
+from ...errors import StoreDamaged, TalkfoldError
 from ...fold import fold
 from ...log import chain_link, chain_start
 from ...model import EMPTY_SESSION, AgentMessage, SessionState, SessionStatus
 from ..entries import next_status
 from ..protocol import CheckReport, Problem, ProblemCode
+from .reading import unreadable
 from .snapshots import FOLD_VERSION
 from .transaction import find_session
 
@@ -53,7 +54,7 @@ class Walk:
         """Check one more page; False when the end was reached. Raises SessionNotFound, SessionErased."""
         key = find_session(connection, self.session_id, self.owner)
         rows = connection.execute(
-            "SELECT number, time, run, actor, meta, body, hash FROM action"
+            "SELECT number, time, CAST(run AS BLOB), CAST(actor AS BLOB), meta, body, hash FROM action"
             " WHERE session = ? AND number > ? ORDER BY number LIMIT ?",
             (key, self._number, _PAGE),
         ).fetchall()
@@ -62,7 +63,7 @@ class Walk:
             if number != self._number + 1:
                 missing = f"{self._number + 1} to {number - 1}" if number > self._number + 2 else f"{number - 1}"
                 self._problem("gap", number, f"the actions {missing} are missing before {number}")
-            self._link = chain_link(self._link, number, time, run, actor, meta, body)
+            self._link = chain_link(self._link, number, time, _name(run), _name(actor), meta, body)
             if stored is not None:
                 if self._link != stored:
                     self._problem("chain", number, self._broken(number))
@@ -83,7 +84,8 @@ class Walk:
         try:
             actions = decode_actions(bodies)
         except TalkfoldError as error:
-            self._problem("undecodable", before + 1, f"an action after {before} cannot be read: {error}")
+            number, reason = unreadable(enumerate(bodies, before + 1)) or (before + 1, error)
+            self._problem("undecodable", number, f"action {number} cannot be read: {reason}")
             self._whole = False
             return
         for action in actions:
@@ -116,9 +118,12 @@ class Walk:
         self._bases = {number: state.messages}
 
     def _compare_end(self, connection: sqlite3.Connection, key: int) -> None:
-        number, stored, status, size = connection.execute(
-            "SELECT number, hash, status, size FROM head WHERE session = ?", (key,)
+        row = connection.execute(
+            "SELECT number, hash, status, turns, size FROM head WHERE session = ?", (key,)
         ).fetchone()
+        if row is None:
+            raise StoreDamaged(f"nothing says where the log of session {self.session_id!r} ends")
+        number, stored, status, turns, size = row
         end = self._number
         if number != end:
             self._problem("head", end, f"the log ends at {end}; {number} was written: its end is missing")
@@ -129,6 +134,8 @@ class Walk:
         folded = self._state.status
         if not status == folded == self._status:
             self._problem("status", end, f"the session is listed as {status}; its log folds to {folded}")
+        elif turns != self._turns:
+            self._problem("status", end, f"the session is listed with {turns} user messages; its log has {self._turns}")
         if size != self._size:
             self._problem("size", end, f"the log is listed with {size:,} bytes; it has {self._size:,}")
         for name, first, last in connection.execute(
@@ -139,3 +146,11 @@ class Walk:
 
     def report(self) -> CheckReport:
         return CheckReport(self.session_id, self._number, self._link, self._snapshots, tuple(self.problems))
+
+
+def _name(stored: bytes | None) -> str | None:
+    """A run or an actor. Where the bytes are no text, one that nobody can be called, so the chain breaks there."""
+    try:
+        return None if stored is None else stored.decode()
+    except UnicodeDecodeError:
+        return "\0"

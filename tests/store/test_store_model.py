@@ -1,0 +1,412 @@
+"""Any row of calls, against a model that is a dict of lists.
+
+The stores under test are memory, and two SQLite stores on one file, which are closed and opened again now and
+then, snapshots coming and going meanwhile. The model knows nothing of them; what it answers is what the docstrings of
+``SessionStore`` say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from raw_database import raw
+
+from talkfold.actions import Send, SessionAction, Stop
+from talkfold.codec import decode_action, encode_action
+from talkfold.errors import (
+    AmbiguousSession,
+    CursorAhead,
+    KeyReused,
+    SessionErased,
+    SessionExists,
+    SessionNotFound,
+    TalkfoldError,
+    VersionConflict,
+)
+from talkfold.model import EMPTY_SESSION, SessionState
+from talkfold.reducer import session_reducer
+from talkfold.store import ABSENT, ANY, EXISTS, Appended, ExpectedVersion, SessionStore, open_store
+from talkfold.store.sqlite import snapshotter
+from talkfold.testing.store_contract import METADATA_KEYS
+from talkfold.testing.store_contract.samples import CONVERSATION, ODD_BODIES, has_open_calls
+
+OWNERS = st.sampled_from([None, None, None, "ann", "bob"])
+IDS = st.sampled_from(["a", "b", "c"])
+KEYS = st.sampled_from([None, None, "k", "l"])
+TITLES = st.sampled_from([None, "", "Oslo", "OSLO weather", "50%"])
+METADATA = st.none() | st.dictionaries(
+    st.sampled_from(["project", "stars", "other"]), st.sampled_from([None, 1, True, "1", "north", 0.5, [1], {}])
+)
+BODIES = st.lists(
+    st.sampled_from([*map(encode_action, CONVERSATION), *ODD_BODIES, encode_action(Send("u", "x" * 300))]),
+    min_size=1,
+    max_size=12,
+)
+EXPECTED = st.sampled_from([ANY, ANY, EXISTS, EXISTS, ABSENT, "head", "head", "behind", "ahead"])
+NUMBERS = st.integers(0, 40)
+
+
+@dataclass
+class Modelled:
+    """One session, as plainly as it can be said."""
+
+    id: str
+    owner: str | None
+    title: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    log: list[bytes] = field(default_factory=list)
+    keys: dict[str, tuple[list[bytes], Appended]] = field(default_factory=dict)
+    erased: bool = False
+
+    def actions(self, at: int | None = None) -> list[SessionAction]:
+        return [decode_action(body) for body in self.log[:at]]
+
+    def state(self, at: int | None = None) -> SessionState:
+        state = EMPTY_SESSION
+        for action in self.actions(at):
+            state = session_reducer(state, action)
+        return state
+
+
+class Model:
+    """Sessions in the order of their creation."""
+
+    def __init__(self) -> None:
+        self.sessions: list[Modelled] = []
+
+    def find(self, session_id: str, owner: str | None) -> Modelled:
+        found = [s for s in self.sessions if s.id == session_id and (owner is None or s.owner == owner)]
+        living = [s for s in found if not s.erased]
+        if not found:
+            raise SessionNotFound(session_id)
+        if not living:
+            raise SessionErased(session_id, 0, None)
+        if len(living) > 1:
+            raise AmbiguousSession(session_id, [s.owner for s in living])
+        return living[0]
+
+    def add(self, session_id: str, owner: str | None) -> Modelled:
+        for session in self.sessions:
+            if (session.id, session.owner) == (session_id, owner):
+                raise SessionErased(session_id, 0, None) if session.erased else SessionExists(session_id)
+        self.sessions.append(Modelled(session_id, owner))
+        return self.sessions[-1]
+
+    def append(
+        self, session_id: str, owner: str | None, bodies: list[bytes], expected: ExpectedVersion, key: str | None
+    ) -> Appended:
+        try:
+            session = self.find(session_id, owner)
+        except SessionNotFound:
+            if expected is not ANY and expected is not ABSENT:
+                raise
+            session = self.add(session_id, owner)
+        else:
+            if key in session.keys:
+                asked, answer = session.keys[key]
+                if asked != bodies:
+                    raise KeyReused(session_id, key)
+                return Appended(answer.first, answer.last, repeated=True)
+            if expected is ABSENT or (isinstance(expected, int) and expected != len(session.log)):
+                raise VersionConflict(session_id, expected, len(session.log))
+        appended = Appended(len(session.log) + 1, len(session.log) + len(bodies))
+        session.log += bodies
+        if key is not None:
+            session.keys[key] = (bodies, appended)
+        return appended
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Each rule makes one call, to one of the stores, and looks whether the model says the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model()
+        self.loop = asyncio.new_event_loop()
+        self.opened: list[AbstractAsyncContextManager[SessionStore]] = []
+        self.stores: list[SessionStore] = []
+
+    def place(self) -> list[AbstractAsyncContextManager[SessionStore]]:
+        """The stores to open, all of the same sessions."""
+        raise NotImplementedError
+
+    def run(self, call: Awaitable[Any]) -> Any:
+        return self.loop.run_until_complete(asyncio.wait_for(call, 30))
+
+    @initialize()
+    def open_all(self) -> None:
+        self.opened = self.place()
+        self.stores = [self.run(opened.__aenter__()) for opened in self.opened]
+
+    def close_all(self) -> None:
+        for opened in self.opened:
+            self.run(opened.__aexit__(None, None, None))
+        self.opened = []
+
+    def same(self, call: Awaitable[Any], modelled: Callable[[], Any]) -> Any:
+        """The store's answer, once the model has given the same: the same value, or the same error."""
+        refusal: TalkfoldError | None = None
+        due = None
+        try:
+            due = modelled()
+        except TalkfoldError as error:
+            refusal = error
+        if refusal is None:
+            answer = self.run(call)
+            assert due in (None, answer)
+            return answer
+        with pytest.raises(type(refusal)) as caught:
+            self.run(call)
+        assert type(caught.value) is type(refusal)
+        if isinstance(caught.value, VersionConflict) and isinstance(refusal, VersionConflict):
+            assert caught.value.actual == refusal.actual
+            expected = caught.value.expected
+            assert len(caught.value.missing) == max(0, refusal.actual - expected if isinstance(expected, int) else 0)
+        return None
+
+    def one(self, which: int) -> SessionStore:
+        return self.stores[which % len(self.stores)]
+
+    # ---- what may happen ---------------------------------------------------------------------------------
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, title=TITLES, metadata=METADATA)
+    def create(self, which: int, session_id: str, owner: str | None, title: str | None, metadata: Any) -> None:
+        def modelled() -> None:
+            session = self.model.add(session_id, owner)
+            session.title, session.metadata = title, dict(metadata or {})
+
+        self.same(self.one(which).create(session_id, owner=owner, title=title, metadata=metadata), modelled)
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, sent=BODIES, expected=EXPECTED, key=KEYS)
+    def append(
+        self, which: int, session_id: str, owner: str | None, sent: list[bytes], expected: Any, key: str | None
+    ) -> None:
+        if isinstance(expected, str):
+            try:
+                head = len(self.model.find(session_id, owner).log)
+            except TalkfoldError:
+                head = 0
+            expected = max(0, head + {"head": 0, "behind": -3, "ahead": 1}[expected])
+        call = self.one(which).append(session_id, sent, owner=owner, expected=expected, key=key)
+        self.same(call, lambda: self.model.append(session_id, owner, sent, expected, key))
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, title=TITLES, metadata=METADATA)
+    def update(self, which: int, session_id: str, owner: str | None, title: str | None, metadata: Any) -> None:
+        def modelled() -> None:
+            session = self.model.find(session_id, owner)
+            session.title = session.title if title is None else title
+            if metadata is not None:
+                merged = {**session.metadata, **metadata}
+                session.metadata = {name: value for name, value in merged.items() if value is not None}
+
+        self.same(self.one(which).update(session_id, owner=owner, title=title, metadata=metadata), modelled)
+
+    @rule(which=st.integers(0, 1), session_id=IDS, new_id=IDS, owner=OWNERS, at=st.none() | NUMBERS)
+    def fork(self, which: int, session_id: str, new_id: str, owner: str | None, at: int | None) -> None:
+        def modelled() -> None:
+            source = self.model.find(session_id, owner)
+            if at is not None and at > len(source.log):
+                raise CursorAhead(session_id, at, len(source.log))
+            copy = self.model.add(new_id, source.owner)
+            copy.title, copy.metadata, copy.log = source.title, dict(source.metadata), source.log[:at]
+
+        self.same(self.one(which).fork(session_id, new_id=new_id, owner=owner, at=at), modelled)
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS)
+    def open_session(self, which: int, session_id: str, owner: str | None) -> None:
+        def modelled() -> None:
+            session = self.model.find(session_id, owner)
+            state = session.state()
+            settled.append(state.status == "streaming" or has_open_calls(state))
+            if settled[0]:
+                session.log.append(encode_action(Stop()))
+            states.append(session.state())
+
+        settled, states = list[bool](), list[SessionState]()
+        answer = self.same(self.one(which).open_session(session_id, owner=owner), modelled)
+        if answer is not None:
+            assert [answer.settled] == settled
+            assert [answer.state] == states
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, chance=st.integers(0, 2))
+    def erase(self, which: int, session_id: str, owner: str | None, chance: int) -> None:
+        if chance:
+            return  # or no session would live to be interesting
+
+        def modelled() -> None:
+            session = self.model.find(session_id, owner)
+            session.erased = True
+
+        self.same(self.one(which).erase(session_id, owner=owner), modelled)
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, after=NUMBERS, limit=st.integers(1, 15))
+    def read(self, which: int, session_id: str, owner: str | None, after: int, limit: int) -> None:
+        def modelled() -> None:
+            log = self.model.find(session_id, owner).log
+            if after > len(log):
+                raise CursorAhead(session_id, after, len(log))
+            due.extend(enumerate(log[after : after + limit], start=after + 1))
+
+        due = list[tuple[int, bytes]]()
+        answer = self.same(self.one(which).read(session_id, owner=owner, after=after, limit=limit), modelled)
+        assert [(row.number, row.body) for row in answer or ()] == due
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, at=st.none() | NUMBERS)
+    def state(self, which: int, session_id: str, owner: str | None, at: int | None) -> None:
+        def modelled() -> None:
+            session = self.model.find(session_id, owner)
+            if at is not None and at > len(session.log):
+                raise CursorAhead(session_id, at, len(session.log))
+            due.append((len(session.log) if at is None else at, session.state(at)))
+
+        due = list[tuple[int, SessionState]]()
+        answer = self.same(self.one(which).state(session_id, owner=owner, at=at), modelled)
+        assert due == ([] if answer is None else [(answer.number, answer.state)])
+
+    @rule(
+        which=st.integers(0, 1),
+        owner=OWNERS,
+        status=st.sampled_from([None, None, "idle", "streaming", "error"]),
+        title=st.sampled_from([None, None, "oslo", "%", ""]),
+        stars=st.sampled_from(["any", "any", None, 1, True, "1", 0.5]),
+        limit=st.integers(1, 4),
+    )
+    def list(self, which: int, owner: str | None, status: Any, title: str | None, stars: Any, limit: int) -> None:
+        def wanted(session: Modelled) -> bool:
+            held = session.metadata.get("stars", "none")
+            return (
+                not session.erased
+                and owner in (None, session.owner)
+                and status in (None, session.state().status)
+                and (title is None or (session.title is not None and title in session.title.lower()))
+                and (
+                    stars == "any"
+                    or (
+                        "stars" not in session.metadata if stars is None else (type(held), held) == (type(stars), stars)
+                    )
+                )
+            )
+
+        found = list[tuple[str, str | None]]()
+        cursor = None
+        while True:
+            page = self.run(
+                self.one(which).list(
+                    owner=owner,
+                    status=status,
+                    title=title,
+                    metadata=None if stars == "any" else {"stars": stars},
+                    limit=limit,
+                    cursor=cursor,
+                )
+            )
+            found += [(session.id, session.owner) for session in page.sessions]
+            cursor = page.next
+            if cursor is None:
+                break
+        assert found == [(s.id, s.owner) for s in reversed(self.model.sessions) if wanted(s)]
+
+    @invariant()
+    def heads_are_as_modelled(self) -> None:
+        for index, session in enumerate(self.model.sessions if self.stores else ()):
+            if session.owner is None or session.erased:
+                continue
+            row = self.run(self.one(index).get(session.id, owner=session.owner))
+            assert (row.number, row.size, row.title) == (len(session.log), sum(map(len, session.log)), session.title)
+            assert (row.metadata or {}) == session.metadata
+
+    def teardown(self) -> None:
+        try:
+            for session in self.model.sessions if self.stores else ():
+                if session.erased or (session.owner is None and self._ambiguous(session.id)):
+                    continue
+                for store in self.stores:
+                    report = self.run(store.check(session.id, owner=session.owner))
+                    assert report.problems == ()
+                    assert report.number == len(session.log)
+                    log = self.run(store.read(session.id, owner=session.owner, limit=10_000))
+                    assert [row.body for row in log] == session.log
+                    assert self.run(store.state(session.id, owner=session.owner)).state == session.state()
+        finally:
+            self.close_all()
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            self.loop.close()
+
+    def _ambiguous(self, session_id: str) -> bool:
+        return sum(s.id == session_id and not s.erased for s in self.model.sessions) > 1
+
+
+class MemoryMachine(StoreMachine):
+    def place(self) -> Any:
+        return [open_store("memory:", metadata_keys=METADATA_KEYS)]
+
+
+class SqliteMachine(StoreMachine):
+    """Two stores on one file, and snapshots every 400 bytes instead of every 256 KiB."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="talkfold-model-"))
+        self.small = patch.object(snapshotter, "SNAPSHOT_BYTES", 400)
+        self.small.start()
+
+    def place(self) -> Any:
+        return [
+            open_store(self.folder / "chat.db", metadata_keys=METADATA_KEYS, synchronous="NORMAL") for _ in range(2)
+        ]
+
+    @rule()
+    def reopen(self) -> None:
+        self.close_all()
+        self.open_all()
+
+    @rule(dropped=st.integers(0, 2**16 - 1))
+    def drop_snapshots(self, dropped: int) -> None:
+        with raw(self.folder / "chat.db") as connection:
+            # When snapshots are taken is a matter of time, so nothing may be drawn for each of them.
+            rows = connection.execute("SELECT session, number FROM snapshot ORDER BY session, number").fetchall()
+            for index, row in enumerate(rows):
+                if dropped >> index % 16 & 1:
+                    connection.execute("DELETE FROM snapshot WHERE session = ? AND number = ?", row)
+
+    def teardown(self) -> None:
+        try:
+            super().teardown()
+        finally:
+            self.small.stop()
+            shutil.rmtree(self.folder)
+
+
+def _settings(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+        derandomize=examples < 200,
+        print_blob=True,
+    )
+
+
+TestMemoryModel = MemoryMachine.TestCase
+TestMemoryModel.settings = _settings(60)
+TestSqliteModel = SqliteMachine.TestCase
+TestSqliteModel.settings = _settings(40)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+class TestSqliteModelForLong(SqliteMachine.TestCase):
+    settings = _settings(2_000)
