@@ -56,7 +56,7 @@ from .resumable import last_kept, resumable
 
 __all__ = ("session_reducer",)
 
-Messages: TypeAlias = "tuple[AgentMessage, ...]"
+_Messages: TypeAlias = "tuple[AgentMessage, ...]"
 
 
 def session_reducer(state: SessionState, action: SessionAction) -> SessionState:
@@ -64,7 +64,7 @@ def session_reducer(state: SessionState, action: SessionAction) -> SessionState:
     return _ACTIONS[type(action)](state, action)
 
 
-def _next(state: SessionState, messages: Messages, status: SessionStatus, error: SessionError | None) -> SessionState:
+def _next(state: SessionState, messages: _Messages, status: SessionStatus, error: SessionError | None) -> SessionState:
     if messages is state.messages and status == state.status and error == state.error:
         return state
     return SessionState(messages, status, error)
@@ -91,7 +91,7 @@ def _part(state: SessionState, action: Part) -> SessionState:
     return _next(state, messages, state.status, state.error)
 
 
-def _within(messages: Messages, call_id: str, part: Any) -> Messages:
+def _within(messages: _Messages, call_id: str, part: Any) -> _Messages:
     path = find_newest(messages, lambda call: call.id == call_id and is_delegate(call))
     if path is None:
         return messages
@@ -129,11 +129,11 @@ def _reset(state: SessionState, action: Reset) -> SessionState:
 # ---- stream parts, on the messages of one level -----------------------------------------------------------
 
 
-def _message_start(messages: Messages, part: MessageStart) -> Messages:
+def _message_start(messages: _Messages, part: MessageStart) -> _Messages:
     return (*messages, AgentMessage(part.message_id, "assistant", ()))
 
 
-def _text_delta(messages: Messages, part: TextDelta) -> Messages:
+def _text_delta(messages: _Messages, part: TextDelta) -> _Messages:
     m = _find_message(messages, part.message_id)
     if m is None:
         return messages
@@ -146,16 +146,16 @@ def _text_delta(messages: Messages, part: TextDelta) -> Messages:
     return _with_parts(messages, m, (*parts[:-1], TextPart(joined(last.text + part.delta))))
 
 
-def _reasoning(messages: Messages, part: Reasoning) -> Messages:
+def _reasoning(messages: _Messages, part: Reasoning) -> _Messages:
     return _added(messages, part.message_id, ReasoningPart(part.text, part.provider_metadata))
 
 
-def _tool_call(messages: Messages, part: ToolCall) -> Messages:
+def _tool_call(messages: _Messages, part: ToolCall) -> _Messages:
     call = ToolPart(part.id, part.name, part.input, "running", provider_metadata=part.provider_metadata)
     return _added(messages, part.message_id, call)
 
 
-def _end_call(messages: Messages, part: ToolResult | ToolError) -> Messages:
+def _end_call(messages: _Messages, part: ToolResult | ToolError) -> _Messages:
     found: tuple[int, int, ToolPart] | None = None
     for step in calls_newest_first(messages):
         if step[2].id == part.id:
@@ -169,15 +169,15 @@ def _end_call(messages: Messages, part: ToolResult | ToolError) -> Messages:
     return messages if changed is found[2] else placed(messages, [found], changed)
 
 
-def _step_finish(messages: Messages, part: StepFinish) -> Messages:
+def _step_finish(messages: _Messages, part: StepFinish) -> _Messages:
     return messages
 
 
-def _run_ends(messages: Messages, part: Finish | RunError) -> Messages:
+def _run_ends(messages: _Messages, part: Finish | RunError) -> _Messages:
     return _cancel_open(messages, finish_trigger(part))
 
 
-def _cancel_open(messages: Messages, trigger: Trigger) -> Messages:
+def _cancel_open(messages: _Messages, trigger: Trigger) -> _Messages:
     """Every open call, at every depth, after a trigger that may end it."""
     if TOOL_CALL_NEXT["running", trigger] == "running":
         return messages
@@ -203,19 +203,19 @@ def _cancel_open(messages: Messages, trigger: Trigger) -> Messages:
     return levels[0]
 
 
-def _find_message(messages: Messages, message_id: str) -> int | None:
+def _find_message(messages: _Messages, message_id: str) -> int | None:
     for m in range(len(messages) - 1, -1, -1):
         if messages[m].id == message_id and messages[m].role == "assistant":
             return m
     return None
 
 
-def _added(messages: Messages, message_id: str, part: AgentPart) -> Messages:
+def _added(messages: _Messages, message_id: str, part: AgentPart) -> _Messages:
     m = _find_message(messages, message_id)
     return messages if m is None else _with_parts(messages, m, (*messages[m].parts, part))
 
 
-def _with_parts(messages: Messages, m: int, parts: tuple[AgentPart, ...]) -> Messages:
+def _with_parts(messages: _Messages, m: int, parts: tuple[AgentPart, ...]) -> _Messages:
     message = messages[m]
     return (*messages[:m], AgentMessage(message.id, message.role, parts), *messages[m + 1 :])
 
@@ -229,7 +229,7 @@ _ACTIONS: Mapping[type, Callable[[SessionState, Any], SessionState]] = {
     Reset: _reset,
 }
 
-_PARTS: Mapping[type, Callable[[Messages, Any], Messages]] = {
+_PARTS: Mapping[type, Callable[[_Messages, Any], _Messages]] = {
     MessageStart: _message_start,
     TextDelta: _text_delta,
     Reasoning: _reasoning,

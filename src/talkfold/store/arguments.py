@@ -10,6 +10,7 @@ from ..model import SessionStatus
 from .protocol import Expected, ExpectedVersion
 
 __all__ = (
+    "LONGEST_NAME",
     "MOST_ACTIONS",
     "MOST_SESSIONS",
     "check_expected",
@@ -71,11 +72,13 @@ def check_time(value: object) -> None:
 
 
 def check_limit(value: object, most: int) -> None:
+    """Refuse a limit outside 1 to ``most``."""
     if type(value) is not int or not 1 <= value <= most:
         raise InvalidArgument("limit", f"a whole number from 1 to {most:,} is needed, not {value!r}")
 
 
 def check_expected(expected: ExpectedVersion) -> None:
+    """Refuse what is neither a number of an action nor one of ANY, ABSENT and EXISTS."""
     if not isinstance(expected, Expected):
         check_number("expected", expected)
 

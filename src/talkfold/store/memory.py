@@ -119,6 +119,7 @@ class MemoryStore:
         self._closed = False
 
     async def close(self) -> None:
+        """Wake everybody who follows; they find the store closed."""
         self._closed = True
         for record in self._in_order:
             record.grown.set()

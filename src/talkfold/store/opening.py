@@ -16,7 +16,10 @@ from .protocol import SessionStore
 from .sqlite.connection import Synchronous
 from .sqlite.store import SqliteStore
 
-__all__ = ("open_store",)
+__all__ = (
+    "MEMORY",
+    "open_store",
+)
 
 MEMORY = "memory:"
 

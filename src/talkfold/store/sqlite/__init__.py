@@ -1,1 +1,5 @@
 """The embedded store: one SQLite file."""
+
+from __future__ import annotations
+
+__all__ = ()

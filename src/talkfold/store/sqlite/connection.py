@@ -22,7 +22,15 @@ from ...errors import (
     TalkfoldError,
 )
 
-__all__ = ("APPLICATION_ID", "Synchronous", "connect_reader", "connect_writer", "sqlite_errors")
+__all__ = (
+    "APPLICATION_ID",
+    "READER_PRAGMAS",
+    "WRITER_PRAGMAS",
+    "Synchronous",
+    "connect_reader",
+    "connect_writer",
+    "sqlite_errors",
+)
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 

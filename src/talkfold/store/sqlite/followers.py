@@ -10,7 +10,10 @@ from typing import TypeAlias
 
 from .thread import SqlThread
 
-__all__ = ("Followers",)
+__all__ = (
+    "POLL_SECONDS",
+    "Followers",
+)
 
 POLL_SECONDS = 0.005
 """How often to look whether another process has written, while somebody follows."""

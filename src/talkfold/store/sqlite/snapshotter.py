@@ -17,7 +17,10 @@ from .thread import SqlThread
 from .transaction import Transaction
 from .writer import Writer
 
-__all__ = ("Snapshotter",)
+__all__ = (
+    "Snapshotter",
+    "put_snapshot",
+)
 
 _LOG = logging.getLogger("talkfold.store")
 _MOST_KNOWN = 1_000

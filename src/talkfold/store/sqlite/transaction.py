@@ -15,7 +15,13 @@ from ...log import chain_link
 from ...model import SessionStatus
 from ..entries import Batch, next_status
 
-__all__ = ("Head", "HeadCache", "Transaction", "find_session")
+__all__ = (
+    "Head",
+    "HeadCache",
+    "SessionRow",
+    "Transaction",
+    "find_session",
+)
 
 _MOST_HEADS = 10_000
 

@@ -53,4 +53,5 @@ def numbers(logged: Iterable[LoggedAction]) -> list[int]:
 
 
 def bodies(logged: Iterable[LoggedAction]) -> list[bytes]:
+    """The bodies of logged actions, in order."""
     return [row.body for row in logged]

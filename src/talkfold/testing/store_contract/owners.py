@@ -13,11 +13,11 @@ from .samples import CONVERSATION
 
 __all__ = ("Owners",)
 
-Call: TypeAlias = Callable[[SessionStore, str, str | None], Awaitable[object]]
+_Call: TypeAlias = Callable[[SessionStore, str, str | None], Awaitable[object]]
 
 _HELLO = Send("u", "hello")
 
-_CALLS: dict[str, Call] = {
+_CALLS: dict[str, _Call] = {
     "get": lambda store, name, owner: store.get(name, owner=owner),
     "update": lambda store, name, owner: store.update(name, title="mine now", owner=owner),
     "append": lambda store, name, owner: store.append(name, [_HELLO], owner=owner),
