@@ -15,7 +15,7 @@ from msgspec import Struct
 from .machine import FINISHED, OPEN
 from .model import AgentMessage, AgentPart, ReasoningPart, ToolPart
 
-__all__ = ("AtRisk", "DropReason", "Dropped", "RetryPlan", "resumable", "retry_plan")
+__all__ = ("AtRisk", "DropReason", "Dropped", "RetryPlan", "last_kept", "resumable", "retry_plan")
 
 DropReason: TypeAlias = Literal[
     "open-call", "cancelled-call", "reply-cut-short", "reasoning-after-last-call", "empty-message"
@@ -100,9 +100,7 @@ def retry_plan(messages: Iterable[AgentMessage]) -> RetryPlan:
         for number, message in enumerate(row[m:])
         for entry in _dropped(message, parts if number == 0 else 0, after_call)
     )
-    at_risk = tuple(
-        risk for entry in dropped if type(entry.part) is ToolPart for risk in _finished_inside(entry.part)
-    )
+    at_risk = tuple(risk for entry in dropped if type(entry.part) is ToolPart for risk in _finished_inside(entry.part))
     return RetryPlan(kept, dropped, at_risk)
 
 

@@ -49,6 +49,7 @@ def follow(
 
 
 def numbers(logged: Iterable[LoggedAction]) -> list[int]:
+    """The numbers of logged actions, in order."""
     return [row.number for row in logged]
 
 
