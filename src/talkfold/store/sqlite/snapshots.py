@@ -16,7 +16,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from ...codec import encode_state, restore_state
-from ...errors import TooDeep
+from ...errors import TalkfoldError, TooDeep
 from ...model import EMPTY_SESSION, AgentMessage, SessionState
 
 __all__ = (
@@ -99,10 +99,13 @@ def load_snapshot(connection: sqlite3.Connection, key: int, at: int) -> Warm:
             (key, at, FOLD_VERSION),
         )
     }
+    broken: set[int] = set()
     for newest in sorted(rows, reverse=True):
         chain = _chain(rows, newest)
-        if chain is not None:
-            return Warm(newest, _assemble(connection, key, chain))
+        if chain is not None and broken.isdisjoint(link[0] for link in chain):
+            state = _assemble(connection, key, chain, broken)
+            if state is not None:
+                return Warm(newest, state)
     return Warm(0, EMPTY_SESSION)
 
 
@@ -124,14 +127,21 @@ def _chain(rows: dict[int, tuple[int, int]], newest: int) -> list[tuple[int, int
     return chain
 
 
-def _assemble(connection: sqlite3.Connection, key: int, chain: list[tuple[int, int, int]]) -> SessionState:
+def _assemble(
+    connection: sqlite3.Connection, key: int, chain: list[tuple[int, int, int]], broken: set[int]
+) -> SessionState | None:
+    """The state of a chain. One that cannot be read is noted in ``broken``; the check reports it, a read goes on."""
     messages: list[AgentMessage] = []
     state = EMPTY_SESSION
     for number, wanted, keep in reversed(chain):
         body = connection.execute(
             "SELECT state FROM snapshot WHERE session = ? AND number = ?", (key, number)
         ).fetchone()[0]
-        state = restore_state(body)
+        try:
+            state = restore_state(body)
+        except TalkfoldError:
+            broken.add(number)
+            return None
         del messages[keep:]
         messages.extend(state.messages if wanted < 0 else state.messages[: wanted - keep])
     return SessionState(tuple(messages), state.status, state.error)
