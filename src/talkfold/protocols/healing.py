@@ -153,9 +153,7 @@ class Rules(Struct, frozen=True):
     object_input: bool
 
 
-NEUTRAL = Rules(
-    illegal_in_id="(?!)", id_length=None, illegal_in_name="(?!)", name_length=None, object_input=False
-)
+NEUTRAL = Rules(illegal_in_id="(?!)", id_length=None, illegal_in_name="(?!)", name_length=None, object_input=False)
 """No provider's rules: only one id and one outcome for every call, and text that is Unicode."""
 
 

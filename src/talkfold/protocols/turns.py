@@ -71,9 +71,7 @@ def _text_block(text: str) -> dict[str, Json]:
 
 def outcome_text(call: ToolPart) -> str:
     """The outcome as one text: a line for each block, its text or (an image, say) its JSON."""
-    return "\n".join(
-        block["text"] if block["type"] == "text" else json_text(block) for block in outcome_blocks(call)
-    )
+    return "\n".join(block["text"] if block["type"] == "text" else json_text(block) for block in outcome_blocks(call))
 
 
 def outcome_failed(call: ToolPart) -> bool:

@@ -21,10 +21,10 @@ from .rules import ANTHROPIC, IMAGE_TYPES, THINKING
 
 __all__ = ("to_anthropic",)
 
-NO_TEXT = "(no text)"
+_NO_TEXT = "(no text)"
 """Stands for a message in which the person said nothing: the turn is theirs, so it must not vanish."""
 
-BEGINNING = "(The conversation begins with the assistant.)"
+_BEGINNING = "(The conversation begins with the assistant.)"
 """Stands before an assistant message that nobody asked for: the provider wants the user first."""
 
 
@@ -85,8 +85,8 @@ def _message(message: AgentMessage, healed: list[Healed]) -> list[_Block]:
 def _person(message: AgentMessage, healed: list[Healed]) -> _Block:
     text = said(message)
     if not text.strip():
-        healed.append(report("empty-text", message.id, to=f"sent as {NO_TEXT}"))
-        text = NO_TEXT
+        healed.append(report("empty-text", message.id, to=f"sent as {_NO_TEXT}"))
+        text = _NO_TEXT
     return _Block("user", message.id, {"type": "text", "text": text})
 
 
@@ -96,9 +96,7 @@ def _step(step: Step, message_id: str, healed: list[Healed]) -> Iterator[_Block]
         if body is None:
             blank = isinstance(part, TextPart)
             healed.append(
-                report("empty-text", message_id, to="left out")
-                if blank
-                else report("unsigned-reasoning", message_id)
+                report("empty-text", message_id, to="left out") if blank else report("unsigned-reasoning", message_id)
             )
         else:
             yield _Block("assistant", message_id, body)
@@ -147,11 +145,7 @@ def _shows(call: ToolPart) -> bool:
 
 
 def _is_picture(block: dict[str, Json]) -> bool:
-    return (
-        block["type"] == "image"
-        and block.get("mimeType") in IMAGE_TYPES
-        and isinstance(block.get("data"), str)
-    )
+    return block["type"] == "image" and block.get("mimeType") in IMAGE_TYPES and isinstance(block.get("data"), str)
 
 
 def _pictures(call: ToolPart) -> list[dict[str, Json]]:
@@ -187,7 +181,7 @@ def _user_first(blocks: list[_Block], healed: list[Healed]) -> list[_Block]:
         return blocks
     first = blocks[0].message_id
     healed.append(report("assistant-first", first))
-    return [_Block("user", first, {"type": "text", "text": BEGINNING}), *blocks]
+    return [_Block("user", first, {"type": "text", "text": _BEGINNING}), *blocks]
 
 
 def _report_merged(blocks: list[_Block], healed: list[Healed]) -> None:

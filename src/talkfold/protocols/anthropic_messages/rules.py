@@ -137,9 +137,7 @@ def _ends(row: list[_Message]) -> Iterator[Violation]:
     last = row[-1]
     text = last.blocks[-1].get("text") if last.blocks else None
     if last.role == "assistant" and isinstance(text, str) and text != text.rstrip():
-        yield Violation(
-            "trailing-space", last.path, "the last message of the assistant ends with white space"
-        )
+        yield Violation("trailing-space", last.path, "the last message of the assistant ends with white space")
 
 
 _WHOLE = (_roles, _contents, _pairs, _unique, _ends)

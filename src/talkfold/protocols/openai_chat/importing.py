@@ -175,9 +175,7 @@ class _Reader:
         self._log(Send(self._new_id(), "\n".join(texts)), left)
 
     def _read_assistant(self, message: dict[str, Json]) -> None:
-        texts, left = self._content(
-            message, {"role", "content", "tool_calls", "function_call"}, optional=True
-        )
+        texts, left = self._content(message, {"role", "content", "tool_calls", "function_call"}, optional=True)
         message_id = self._new_id()
         self._part(MessageStart(message_id), left)
         if texts:
@@ -201,9 +199,7 @@ class _Reader:
     def _call(self, message_id: str, call: dict[str, Json], path: str) -> None:
         kind = call.get("type", "function")
         if kind not in ("function", "custom"):
-            raise InvalidAction(
-                _WHAT, f"a call of the type {kind!r}, known are function and custom", f"{path}.type"
-            )
+            raise InvalidAction(_WHAT, f"a call of the type {kind!r}, known are function and custom", f"{path}.type")
         call_id = _text(call, "id", path)
         body = _object(call.get(kind), f"{path}.{kind}")
         name = _text(body, "name", f"{path}.{kind}")
@@ -245,9 +241,7 @@ class _Reader:
         metadata = {"openai": kept} if kept else UNSET
         self._part(ToolCall(message_id, free, name, value, metadata), left)
 
-    def _result(
-        self, awaited: Hashable, texts: list[str], left: dict[str, Json], otherwise: str | None = None
-    ) -> None:
+    def _result(self, awaited: Hashable, texts: list[str], left: dict[str, Json], otherwise: str | None = None) -> None:
         if calls := self._waiting.get(awaited):
             call = calls.popleft()
             if not calls:
@@ -274,9 +268,7 @@ class _Reader:
         if isinstance(content, str):
             return [content], left
         if content is None and optional:
-            return [
-                text for text in (message.get("refusal"), _transcript(message)) if isinstance(text, str)
-            ], left
+            return [text for text in (message.get("refusal"), _transcript(message)) if isinstance(text, str)], left
         if not is_list(content):
             raise self._invalid("neither a text nor a list of parts", ".content")
         parts = [_object(part, f"{self._path}.content[{number}]") for number, part in enumerate(content)]
@@ -326,9 +318,7 @@ def _arguments(raw: str) -> tuple[Json, dict[str, Json]]:
 
 def _left(fields: dict[str, Json], known: set[str]) -> dict[str, Json]:
     # Clients write out fields that say nothing: "refusal": null, "annotations": [].
-    return {
-        key: value for key, value in fields.items() if key not in known and value is not None and value != []
-    }
+    return {key: value for key, value in fields.items() if key not in known and value is not None and value != []}
 
 
 def _transcript(message: dict[str, Json]) -> Json:

@@ -73,9 +73,7 @@ def _content(body: dict[str, Json], path: str) -> Iterator[Violation]:
     content = body.get("content")
     if isinstance(content, str) or (is_list(content) and content):
         return
-    said_otherwise = (
-        body.get("tool_calls") or body.get("refusal") or body.get("audio") or body.get("function_call")
-    )
+    said_otherwise = body.get("tool_calls") or body.get("refusal") or body.get("audio") or body.get("function_call")
     if content is None and body.get("role") == "assistant" and said_otherwise:
         return
     yield Violation("content", f"{path}.content", "neither a text nor a list of parts")
