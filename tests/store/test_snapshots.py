@@ -125,7 +125,7 @@ async def test_one_huge_message_does_not_make_them_quadratic(path: Path) -> None
         assert len(taken) <= 12
         assert (await store.state("s")).state == fold(actions)
         await store.append("s", [Part(Finish("stop"))])
-        await write(store, chat(200), at_once=50)
+        await write(store, chat(150, deltas=40), at_once=50)
         assert (await store.check("s")).problems == ()
         assert (await store.get("s")).size > 2 * size
         assert len(rows(path)) > len(taken)  # once the log outweighs the message, they are taken again
