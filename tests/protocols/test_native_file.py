@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec import structs
 from protocol_logs import logged, logs
 
 from talkfold.actions import Finish, MessageStart, Part, Send, SessionAction, TextDelta, ToolCall
@@ -49,11 +50,19 @@ FILE = b"".join(LINES)
 
 def test_a_header_says_what_the_store_knows() -> None:
     session = Session(
-        "s", "idle", 7, b"", 1, 11, 12, owner="o", title="T", metadata={"k": 1}, forked_from="p", forked_at=3
+        "s", "idle", 7, b"\x00\xff", 1, 11, 12, owner="o", title="T", metadata={"k": 1}, forked_from="p", forked_at=3
     )
     header = header_of(session)
     assert header == SessionHeader(
-        "s", owner="o", title="T", metadata={"k": 1}, forked_from="p", forked_at=3, created=11, number=7
+        "s",
+        owner="o",
+        title="T",
+        metadata={"k": 1},
+        forked_from="p",
+        forked_at=3,
+        created=11,
+        number=7,
+        digest="00ff",
     )
     assert next(iter(read_native(encode_header(header)))) == header
 
@@ -163,6 +172,17 @@ def test_a_removed_doubled_or_moved_line_is_found() -> None:
 
 def test_a_log_under_another_sessions_header_is_found() -> None:
     assert damage([encode_header(SessionHeader("s-2")) + b"\n", *LINES[1:]]) == 2
+
+
+def test_hashes_may_be_sparse_but_the_newest_action_is_proven() -> None:
+    rows = [structs.replace(row, hash=row.hash if n == 2 else None) for n, row in enumerate(logged("s", ENTRIES), 1)]
+    digest = (logged("s", ENTRIES)[-1].hash or b"").hex()
+    lines = [encode_header(SessionHeader("s", number=5, digest=digest)), *map(encode_logged, rows)]
+    lines = [line + b"\n" for line in lines]
+    assert len(list(read_native(b"".join(lines)))) == 6
+    # changed in the first line below the header, found at the first hash; changed behind it, at the digest
+    assert damage([lines[0], lines[1].replace(b"n\xc3\xaf", b"ni"), *lines[2:]]) == 3
+    assert damage([*lines[:3], lines[3].replace(b'"one"', b'"two"'), *lines[4:]]) == 6
 
 
 def test_lines_that_are_missing_before_another_session_are_damage() -> None:

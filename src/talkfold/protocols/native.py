@@ -1,13 +1,12 @@
 """Whole sessions as JSON lines: talkfold's own file.
 
 A header line opens a session, ``{"talkfold": 1, "session": {"id": …, …}}``, and its log follows, a logged
-action a line, each with its envelope and the hash that chains it to the one before. Several sessions may
-follow each other. A file without headers is the log of one session without a name; its lines may be bare
-actions.
+action a line, each with its envelope. Several sessions may follow each other. A file without headers is the log
+of one session without a name; its lines may be bare actions.
 
 Reading proves what it reads: below a header the actions are numbered from 1 without a gap, and every hash
-follows from the one before, the first from the session's id. So a line that was changed, removed or moved is
-found.
+follows from all that stands before it, from the session's id on. So a line that was changed, removed or moved is
+found, at the next hash at the latest; the header holds that of the newest action.
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ FORMAT: Final = 1
 class SessionHeader(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What a file says of a session before its log. ``created`` is in milliseconds since 1970 (UTC).
 
-    ``number`` is that of the newest action when the file was written: the log below has at least so many.
+    ``number`` and ``digest`` are those of the newest action when the file was written, the digest in hexadecimal
+    digits: the log below has at least so many actions, and up to there it is the very same.
     """
 
     id: str
@@ -56,6 +56,7 @@ class SessionHeader(Struct, frozen=True, rename="camel", omit_defaults=True):
     forked_at: int | None = None
     created: int | None = None
     number: int | None = None
+    digest: str | None = None
 
 
 NativeLine: TypeAlias = SessionHeader | JsonLine | TornLine
@@ -84,6 +85,7 @@ def header_of(session: Session) -> SessionHeader:
         forked_at=session.forked_at,
         created=session.created,
         number=session.number,
+        digest=session.digest.hex(),
     )
 
 
@@ -183,6 +185,7 @@ class _Proof:
     def __init__(self, header: SessionHeader) -> None:
         self._number = 0
         self._promised = header.number or 0
+        self._digest = header.digest
         self._link: bytes | None = chain_start(header.id)
 
     @property
@@ -210,6 +213,9 @@ class _Proof:
             self._link = chain_link(self._link, logged.number, logged.time, logged.run, logged.actor, meta, logged.body)
         except UnicodeEncodeError:
             raise InvalidAction("logged action", "half a surrogate pair in run or actor") from None
-        if logged.hash is not None and logged.hash != self._link:
+        written = {None if logged.hash is None else logged.hash.hex()}
+        if self._number == self._promised:
+            written.add(self._digest)
+        if written - {None, self._link.hex()}:
             reason = "it does not follow from the lines before: one of them, or this one, was changed"
             raise InvalidAction("logged action", reason, "$.hash")

@@ -49,6 +49,7 @@ def to_anthropic(messages: Iterable[AgentMessage], *, system: SystemPrompts = No
     row = tuple(messages)
     healing = heal(row, ANTHROPIC)
     healed = list(healing.healed)
+    beside = _system(system, row, healed)
     blocks = [block for message in healing.messages for block in _message(message, healed)]
     blocks = _without_last_thinking(blocks, healed)
     blocks = _user_first(blocks, healed)
@@ -58,7 +59,7 @@ def to_anthropic(messages: Iterable[AgentMessage], *, system: SystemPrompts = No
         {"role": role, "content": [block.body for block in group]}
         for role, group in groupby(blocks, key=lambda block: block.role)
     ]
-    return ProviderExport(out, tuple(healed), _system(system, row, healed))
+    return ProviderExport(out, tuple(healed), beside)
 
 
 def _system(system: SystemPrompts, row: tuple[AgentMessage, ...], healed: list[Healed]) -> str | None:
