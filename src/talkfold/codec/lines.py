@@ -16,7 +16,7 @@ from ..errors import DamagedLine, InvalidAction, NotJsonValue, TalkfoldError, To
 from ..log import LoggedAction
 from ..model import Json
 from .actions import canonical_body
-from .text import MAX_ACTION_BYTES, MAX_DEPTH, checked, decoded, encoded
+from .text import MAX_ACTION_BYTES, MAX_DEPTH, checked, decoded, encoded, outlined
 from .values import refuse_unjson
 
 __all__ = (
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class _Line(Struct, omit_defaults=True):
-    number: int
+    number: Raw
     time: Raw
     action: Raw
     hash: Raw | UnsetType = UNSET
@@ -59,6 +59,7 @@ class _Kind(Struct):
 
 _LINE = msgspec.json.Decoder(_Line)
 _KIND = msgspec.json.Decoder(_Kind)
+_NUMBER = msgspec.json.Decoder(int)
 _TEXT = msgspec.json.Decoder(str)
 _META: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
@@ -91,13 +92,13 @@ def decode_logged(data: bytes | str) -> LoggedAction:
 
     Raises TooLarge, TooDeep, InvalidJson, InvalidAction (with the path).
     """
-    line = decoded(_LINE, checked(data, _WHAT, MAX_LINE_BYTES, _MAX_LINE_DEPTH), _WHAT, _MAX_LINE_DEPTH)
+    line = outlined(_LINE, checked(data, _WHAT, MAX_LINE_BYTES, _MAX_LINE_DEPTH), _WHAT, _MAX_LINE_DEPTH)
     try:
         action, body = canonical_body(bytes(line.action))
     except InvalidAction as error:
         raise InvalidAction(error.what, error.reason, "$.action" + error.path[1:]) from None
     return LoggedAction(
-        number=line.number,
+        number=_field(_NUMBER, line.number, "$.number"),
         time=_read_time(_field(_TEXT, line.time, "$.time")),
         action=action,
         body=body,
@@ -121,9 +122,7 @@ def _read_time(text: str) -> int:
             raise ValueError
         return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
     except ValueError:
-        raise InvalidAction(
-            _WHAT, f"{text!r} is no time such as 2026-01-31T12:00:00.000Z", "$.time"
-        ) from None
+        raise InvalidAction(_WHAT, f"{text!r} is no time such as 2026-01-31T12:00:00.000Z", "$.time") from None
 
 
 def _read_hash(text: str) -> bytes:
@@ -157,7 +156,7 @@ _Decoder: TypeAlias = Callable[[int, bytes], T]
 def decode_line(line: int, data: bytes) -> JsonLine:
     """What a line of a JSONL file holds: a bare action, or one with its envelope."""
     if b'"action"' in data:
-        kind = decoded(_KIND, checked(data, _WHAT, MAX_LINE_BYTES, _MAX_LINE_DEPTH), _WHAT, _MAX_LINE_DEPTH)
+        kind = outlined(_KIND, checked(data, _WHAT, MAX_LINE_BYTES, _MAX_LINE_DEPTH), _WHAT, _MAX_LINE_DEPTH)
         if kind.action is not UNSET and kind.type is UNSET:
             logged = decode_logged(data)
             return JsonLine(line, logged.action, logged.body, logged)

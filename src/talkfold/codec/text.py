@@ -24,6 +24,7 @@ __all__ = (
     "checked",
     "decoded",
     "encoded",
+    "outlined",
     "utf8",
 )
 
@@ -48,6 +49,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _BYTE = re.compile(r"(.*?) ?\(byte (\d+)\)")
 _AT = re.compile(r"(.*) - at `(.*)`", re.DOTALL)
+_GAP = re.compile(r"[ \t\r\n]*[{,:]?[ \t\r\n]*")
+_SCANNER = json.JSONDecoder()
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Any)
+_FREE_KINDS: tuple[object, ...] = (Any, dict[str, Any])
 _FREE_FIELDS = frozenset(("input", "output", "providerMetadata"))
 
 
@@ -100,6 +105,43 @@ def decoded(decoder: msgspec.json.Decoder[T], data: bytes, what: str, max_depth:
         raise TooDeep(what, max_depth) from None
 
 
+def outlined(decoder: msgspec.json.Decoder[T], data: bytes, what: str, max_depth: int) -> T:
+    """A struct of undecoded members (``Raw``) from checked bytes, each as it is written there.
+
+    msgspec looks into the strings that it passes over, so a lone surrogate needs the exact path here too.
+    Raises InvalidJson, InvalidAction, TooDeep.
+    """
+    if _SURROGATE_ESCAPE.search(data) is None:
+        return decoded(decoder, data, what, max_depth)
+    document = decoded(_ANY, data, what, max_depth)
+    try:
+        members = _members(data.decode()) if isinstance(document, dict) else document
+        return msgspec.convert(members, cast("type[T]", decoder.type))
+    except msgspec.ValidationError as error:
+        _refuse(error, what)
+    except RecursionError:
+        raise TooDeep(what, max_depth) from None
+
+
+def _members(text: str) -> dict[str, msgspec.Raw]:
+    """The members of a well-formed object, undecoded; one whose name has a lone surrogate is nobody's field."""
+    members: dict[str, msgspec.Raw] = {}
+    at = _after_gap(text, 0)
+    while text[at] != "}":
+        name, at = _SCANNER.raw_decode(text, at)
+        start = _after_gap(text, at)
+        _, end = _SCANNER.raw_decode(text, start)
+        if _SURROGATE.search(name) is None:
+            members[name] = msgspec.Raw(text[start:end].encode())
+        at = _after_gap(text, end)
+    return members
+
+
+def _after_gap(text: str, at: int) -> int:
+    gap = _GAP.match(text, at)
+    return gap.end() if gap else at
+
+
 def _malformed(reason: str) -> InvalidJson:
     found = _BYTE.fullmatch(reason.removeprefix("JSON is malformed: "))
     return InvalidJson(found[1], int(found[2])) if found else InvalidJson(reason[0].lower() + reason[1:])
@@ -113,7 +155,8 @@ def _exactly(kind: type[T], data: bytes, what: str) -> T:
         raise InvalidJson(error.msg, len(utf8(text[: error.pos]))) from None
     except ValueError as error:  # an integer of more digits than Python reads
         raise InvalidJson(str(error)) from None
-    _drop_unwritable_keys(document)
+    if kind not in _FREE_KINDS:
+        _drop_unwritable_keys(document)
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
