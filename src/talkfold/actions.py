@@ -45,9 +45,7 @@ class MessageStart(
     message_id: str
 
 
-class TextDelta(
-    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="text-delta"
-):
+class TextDelta(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="text-delta"):
     """More text for a message: joins its last part when that is text, else opens a new text part."""
 
     message_id: str
@@ -79,9 +77,7 @@ class ToolResult(Struct, frozen=True, omit_defaults=True, rename="camel", tag_fi
     output: Json
 
 
-class ToolError(
-    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="tool-error"
-):
+class ToolError(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="tool-error"):
     """The call failed, or was cancelled when the text starts with ``Error [cancelled]``."""
 
     id: str
@@ -96,17 +92,13 @@ class StepFinish(
     step: int | float
 
 
-class Finish(
-    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="finish"
-):
+class Finish(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="finish"):
     """The run is over; ``aborted`` also cancels what is open."""
 
     reason: FinishReason
 
 
-class RunError(
-    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="error"
-):
+class RunError(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="error"):
     """The run failed; what is open is cancelled."""
 
     error: str
@@ -114,15 +106,7 @@ class RunError(
 
 
 AgentStreamPart: TypeAlias = (
-    MessageStart
-    | TextDelta
-    | Reasoning
-    | ToolCall
-    | ToolResult
-    | ToolError
-    | StepFinish
-    | Finish
-    | RunError
+    MessageStart | TextDelta | Reasoning | ToolCall | ToolResult | ToolError | StepFinish | Finish | RunError
 )
 
 # ---- actions: what the log stores, one row each --------------------------------------------------------
@@ -142,9 +126,7 @@ class Part(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", ta
     within: str | None = None
 
 
-class ToolPhase(
-    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="toolPhase"
-):
+class ToolPhase(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="toolPhase"):
     """A running tool parks on a control that the person must use, or goes on. Matched by tool name."""
 
     name: str

@@ -45,17 +45,13 @@ DELEGATE_PREFIX = "delegate_to_"
 """A tool call whose name starts with this is a sub-agent's run; the rest of the name is the agent's id."""
 
 
-class TextPart(
-    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="text"
-):
+class TextPart(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="text"):
     """Plain text. Strings are JavaScript's: a lone surrogate half is legal and kept as it came."""
 
     text: str
 
 
-class ReasoningPart(
-    Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="reasoning"
-):
+class ReasoningPart(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="reasoning"):
     """The model's reasoning: kept for the next request, not shown as the reply."""
 
     text: str
