@@ -19,6 +19,29 @@ if sys.platform != "win32":
 
 __all__ = ("FileLock",)
 
+_descriptors: set[int] = set()
+
+
+def _open(path: str) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    _descriptors.add(descriptor)
+    return descriptor
+
+
+def _close(descriptor: int) -> None:
+    _descriptors.discard(descriptor)
+    os.close(descriptor)
+
+
+def _close_inherited() -> None:
+    # The lock belongs to the open file, which a forked child shares: it would keep it when its parent dies.
+    while _descriptors:
+        os.close(_descriptors.pop())
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_close_inherited)
+
 
 class _Request:
     """Somebody waits for the lock; whoever comes second (the lock or the time-out) sees what the first did."""
@@ -38,7 +61,7 @@ class FileLock:
     def __init__(self, path: str, timeout: float) -> None:
         self.path = path
         self.timeout = timeout
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._descriptor = _open(path)
 
     def __enter__(self) -> None:
         # Windows has no such queue: there SQLite's own locking, which polls, is all.
@@ -60,14 +83,14 @@ class FileLock:
 
     def _queue(self, request: _Request) -> None:
         # A descriptor of its own: flock belongs to the open file, and an abandoned wait must not hold ours.
-        waiting = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        waiting = _open(self.path)
         if sys.platform != "win32":
             fcntl.flock(waiting, fcntl.LOCK_EX)
         with request.settled:
             if request.abandoned:
-                os.close(waiting)
+                _close(waiting)
                 return
-            os.close(self._descriptor)
+            _close(self._descriptor)
             self._descriptor = waiting
             request.done.set()
 
@@ -78,4 +101,4 @@ class FileLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        _close(self._descriptor)

@@ -159,8 +159,11 @@ class SqliteStore:
         )
 
     async def close(self) -> None:
-        """Answer those who wait, commit what is queued, close the file. Safe to call twice."""
-        if self._closed:
+        """Answer those who wait, commit what is queued, close the file. Safe to call twice.
+
+        A forked child has nothing to close: thread and connections are its parent's.
+        """
+        if self._closed or os.getpid() != self._process:
             return
         self._closed = True
 
