@@ -126,6 +126,12 @@ def test_only_signed_thinking_goes_back() -> None:
     assert codes(exported) == ["unsigned-reasoning", "unsigned-reasoning"]
 
 
+def test_signed_thinking_is_sent_to_the_letter_or_not_at_all() -> None:
+    exported = to_anthropic((person(), model(ReasoningPart("half \ud83d", SIGNED), call())))
+    assert exported.messages[1] == assistant(use())
+    assert codes(exported) == ["unsigned-reasoning"]
+
+
 def test_no_message_ends_with_thinking() -> None:
     thought = ReasoningPart("hm", SIGNED)
     exported = to_anthropic((person(), model(TextPart("a"), thought, thought), person("b", "v"), model(thought)))
@@ -230,12 +236,12 @@ def test_whatever_the_log_holds_the_export_passes_the_check(log: list[SessionAct
 @given(logs)
 def test_nothing_that_was_said_is_lost(log: list[SessionAction]) -> None:
     messages = fold(log).messages
-    exported = to_anthropic(messages)
-    sent_texts = [b["text"] for m in exported.messages for b in m["content"] if b["type"] == "text"]
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, TextPart) and part.text.strip() and part.text.isascii():
-                assert any(part.text.rstrip() == sent_text.rstrip() for sent_text in sent_texts)
+    blocks = [block for message in to_anthropic(messages).messages for block in message["content"]]
+    sent = "\x1e".join(block["text"] for block in blocks if block["type"] == "text")
+    at = 0
+    for text in (p.text.strip() for m in messages for p in m.parts if isinstance(p, TextPart) and p.text.isascii()):
+        assert text in sent[at:]
+        at = sent.index(text, at) + len(text)
 
 
 # ---- the checker itself -------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protocol_logs import calls_of, logs
 
-from talkfold.actions import SessionAction, Stop
+from talkfold.actions import MessageStart, Part, Send, SessionAction, Stop, TextDelta, ToolCall, ToolResult
 from talkfold.errors import InvalidAction
 from talkfold.fold import fold
-from talkfold.model import AgentMessage, ReasoningPart, SessionState, TextPart, ToolPart
+from talkfold.model import UNSET, AgentMessage, ReasoningPart, SessionState, TextPart, ToolPart
+from talkfold.protocols.healing import heal
 from talkfold.protocols.openai_chat import OpenAIImport, check_openai_chat, from_openai_chat, to_openai_chat
 from talkfold.protocols.system_prompt import SystemPrompt, system_prompts
 from talkfold.resumable import resumable
@@ -84,7 +85,7 @@ def test_the_input_is_the_value_of_the_arguments() -> None:
     assert json.dumps(part.input) == '{"a": 1.0}'
     assert part.provider_metadata == {"openai": {"arguments": '{ "a":1.0}'}}
     (part,) = calls_of(folded(from_openai_chat([user(), calls("c", arguments='{"a":1}')])).messages)
-    assert "provider_metadata" not in repr(part) or not part.provider_metadata
+    assert part.provider_metadata is UNSET
 
 
 def test_kept_arguments_that_no_longer_mean_the_input_are_not_sent() -> None:
@@ -141,13 +142,16 @@ def test_a_prompt_whose_place_is_gone_is_told() -> None:
     assert [found.code for found in exported.healed] == ["system-left-out"]
 
 
+def test_a_prompt_that_is_not_unicode_is_told() -> None:
+    exported = to_openai_chat((), system="half \ud83d")
+    assert exported.messages == [{"role": "system", "content": "half \ufffd"}]
+    assert [found.code for found in exported.healed] == ["lone-surrogate"]
+
+
 def test_custom_tools() -> None:
     custom = {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     messages = [user(), {"role": "assistant", "content": None, "tool_calls": [custom]}, result("c")]
     assert round_trip(messages) == messages
-
-
-ids = st.sampled_from([f"call_{n}" for n in range(40)])
 
 
 @st.composite
@@ -180,6 +184,27 @@ def test_every_sound_conversation_comes_back_as_it_was(messages: list[Message]) 
     assert (imported.notes, exported.healed) == ((), ())
     assert state.status == "idle"
     assert check_openai_chat(messages) == () or not messages
+
+
+@given(st.lists(st.sampled_from(["user", "says", "x", "y", "xx", "xy", ">x", ">y"]), max_size=25))
+def test_however_calls_and_results_are_mixed_up_the_session_rests_and_can_be_sent(kinds: list[str]) -> None:
+    messages: list[Message] = []
+    for number, kind in enumerate(kinds):
+        if kind in ("user", "says"):
+            messages.append(user() if kind == "user" else says("so"))
+        else:
+            messages.append(result(kind[1], f"r{number}") if kind[0] == ">" else calls(*kind))
+    imported = from_openai_chat(messages)
+    state = folded(imported)
+    assert state.status == "idle"
+    assert not {part.state for part in calls_of(state.messages)} & {"running", "awaiting-confirmation"}
+    exported = to_openai_chat(state.messages)
+    assert check_openai_chat(exported.messages) == () or not messages or kinds == [k for k in kinds if k[0] == ">"]
+    # Every result is the outcome of one call, but for those that the notes name.
+    lost = sum(note.code in ("result-without-call", "result-again") for note in imported.notes)
+    outcomes = [m["content"] for m in exported.messages if m["role"] == "tool" and m["content"].startswith("r")]
+    assert len(set(outcomes)) == len(outcomes)
+    assert len(outcomes) == sum(kind[0] == ">" for kind in kinds) - lost
 
 
 # ---- what the API would not take, and old forms -----------------------------------------------------------
@@ -366,12 +391,25 @@ def test_a_message_that_says_nothing_is_left_out_and_told() -> None:
     ]
 
 
-def test_a_nested_run_is_not_sent() -> None:
-    messages = fold(
-        [entry.action for entry in from_openai_chat([user(), calls("c"), result("c")]).entries]  # type: ignore[misc]
-    ).messages
-    exported = to_openai_chat(messages)
-    assert "agent" not in json.dumps(exported.messages)
+def test_of_a_sub_agents_run_only_the_delegate_call_is_sent() -> None:
+    log: list[SessionAction] = [
+        Send("u", "hi"),
+        Part(MessageStart("a")),
+        Part(ToolCall("a", "d", "delegate_to_clerk", {"task": "look"})),
+        Part(MessageStart("n"), within="d"),
+        Part(TextDelta("n", "nested words"), within="d"),
+        Part(ToolCall("n", "c", "look_up", {}), within="d"),
+        Part(ToolResult("d", {"content": [{"type": "text", "text": "found"}]})),
+    ]
+    messages = fold(log).messages
+    assert "nested words" in repr(messages)
+    function = {"name": "delegate_to_clerk", "arguments": '{"task":"look"}'}
+    assert to_openai_chat(messages).messages == [
+        user(),
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "d", "type": "function", "function": function}]},
+        result("d", "found"),
+    ]
+    assert heal(messages).messages == messages
 
 
 @given(logs)
@@ -389,13 +427,11 @@ def test_whatever_the_log_holds_the_export_passes_the_check(log: list[SessionAct
 @given(logs)
 def test_nothing_that_was_said_is_lost(log: list[SessionAction]) -> None:
     messages = fold(log).messages
-    exported = to_openai_chat(messages)
-    halves = any(found.code == "lone-surrogate" for found in exported.healed)
-    for role in ("user", "assistant"):
-        said = [p.text for m in messages if m.role == role for p in m.parts if isinstance(p, TextPart)]
-        sent = [m["content"] for m in exported.messages if m["role"] == role and m["content"]]
-        if not halves:
-            assert "".join(said) == "".join(sent).replace("\n", "") or "\n" in "".join(said)
+    sent = "\x1e".join(m["content"] or "" for m in to_openai_chat(messages).messages if m["role"] != "tool")
+    at = 0
+    for text in (p.text for m in messages for p in m.parts if isinstance(p, TextPart) and p.text.isascii()):
+        assert text in sent[at:]
+        at = sent.index(text, at) + len(text)
 
 
 # ---- the checker itself -------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ _SENTENCES: Mapping[HealCode, str] = {
     "thinking-at-end": "The provider takes no message that ends with thinking; the thinking is left out.",
     "trailing-space": "The white space at the end of the last message is left out.",
     "turns-merged": "Messages of one role in a row are sent as one.",
-    "unsigned-reasoning": "Reasoning without the provider's signature is left out.",
+    "unsigned-reasoning": "Reasoning that the provider did not sign, or not as it is here, is left out.",
 }
 
 
@@ -120,14 +120,8 @@ class ProviderExport(Struct, frozen=True, rename="camel", omit_defaults=True):
     @property
     def request(self) -> dict[str, Json]:
         """What this export contributes to a request's body: ``{system?, messages}``."""
-        return (
-            {"messages": self.messages}
-            if self.system is None
-            else {
-                "system": self.system,
-                "messages": self.messages,
-            }
-        )
+        body: dict[str, Json] = {"messages": self.messages}
+        return body if self.system is None else {"system": self.system, **body}
 
 
 class Violation(Struct, frozen=True, rename="camel"):
@@ -236,12 +230,12 @@ def _heal_call(part: ToolPart, message_id: str, rules: Rules, ids: _Ids, healed:
         blank = part.input is None or part.input == ""
         change("input-wrapped", input={} if blank else {"input": part.input})
     # An input that travels as a text escapes lone halves by itself.
+    travelling = ("input", "output", "error") if rules.object_input else ("output", "error")
+    values = {field: changes.get(field, getattr(part, field)) for field in travelling}
     halved = {
         field: whole
-        for field in ("input", "output", "error")
-        if field != "input" or rules.object_input
-        if (value := changes.get(field, getattr(part, field))) is not None and value is not UNSET
-        if (whole := fits_unicode(value)) is not value
+        for field, value in values.items()
+        if value is not UNSET and (whole := fits_unicode(value)) is not value
     }
     if halved:
         change("lone-surrogate", **halved)

@@ -7,10 +7,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import InvalidAction
 from ..model import AgentMessage, Json
-from .json_values import is_object
+from .healing import Healed, report
+from .json_values import fits_unicode, is_object
 
 __all__ = (
     "METADATA_KEY",
@@ -79,12 +81,20 @@ def to_metadata(prompts: Sequence[SystemPrompt]) -> dict[str, Json]:
 
 
 def by_place(
-    prompts: Iterable[SystemPrompt], messages: Iterable[AgentMessage]
-) -> tuple[dict[str | None, list[SystemPrompt]], list[SystemPrompt]]:
-    """Prompts by the message they follow (``None``: the start), and those whose message is not there."""
-    ids: set[str | None] = {None, *(message.id for message in messages)}
+    system: SystemPrompts, messages: Iterable[AgentMessage], healed: list[Healed]
+) -> dict[str | None, list[SystemPrompt]]:
+    """The prompts of an export by the message that they follow (``None``: the start), fit for a provider.
+
+    Adds to ``healed`` what was changed, and the prompts whose message is not there.
+    """
+    ids = {None, *(message.id for message in messages)}
     placed: dict[str | None, list[SystemPrompt]] = {}
-    lost: list[SystemPrompt] = []
-    for prompt in prompts:
-        (placed.setdefault(prompt.after, []) if prompt.after in ids else lost).append(prompt)
-    return placed, lost
+    for prompt in as_prompts(system):
+        if prompt.after not in ids:
+            healed.append(report("system-left-out", prompt.after or ""))
+            continue
+        fit = replace(prompt, content=fits_unicode(prompt.content), name=fits_unicode(prompt.name))
+        if fit != prompt:
+            healed.append(report("lone-surrogate", prompt.after or ""))
+        placed.setdefault(prompt.after, []).append(fit)
+    return placed

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ...model import AgentMessage, Json, ReasoningPart, Role, TextPart, ToolPart
 from ..healing import FAILED_SILENTLY, Healed, ProviderExport, heal, report
 from ..json_values import fits_unicode, is_object, json_text
-from ..system_prompt import SystemPrompts, as_prompts, by_place
+from ..system_prompt import SystemPrompts, by_place
 from ..turns import Step, outcome_blocks, outcome_failed, outcome_text, said, steps
 from .rules import ANTHROPIC, IMAGE_TYPES, THINKING
 
@@ -63,11 +63,9 @@ def to_anthropic(messages: Iterable[AgentMessage], *, system: SystemPrompts = No
 
 
 def _system(system: SystemPrompts, row: tuple[AgentMessage, ...], healed: list[Healed]) -> str | None:
-    placed, lost = by_place(as_prompts(system), row)
-    healed += [report("system-left-out", prompt.after or "") for prompt in lost]
-    prompts = [prompt for place in placed.values() for prompt in place]
+    prompts = [prompt for place in by_place(system, row, healed).values() for prompt in place]
     healed += [report("system-moved", prompt.after) for prompt in prompts if prompt.after is not None]
-    texts = [fits_unicode(prompt.text) for prompt in prompts if prompt.text.strip()]
+    texts = [prompt.text for prompt in prompts if prompt.text.strip()]
     return "\n\n".join(texts) or None
 
 
@@ -113,16 +111,20 @@ def _text(part: TextPart) -> dict[str, Json] | None:
 
 
 def _thinking(part: ReasoningPart) -> dict[str, Json] | None:
-    """Thinking that carries the provider's own proof; a block without it is refused."""
+    """Thinking that carries the provider's own proof; a block without it is refused.
+
+    So is one whose text is not what was signed: thinking is sent as it stands or not at all.
+    """
     metadata = part.provider_metadata
     own = metadata.get("anthropic") if is_object(metadata) else None
     match own:
         case {"signature": str(signature)} if signature:
-            return {"type": "thinking", "thinking": part.text, "signature": signature}
+            body = {"type": "thinking", "thinking": part.text, "signature": signature}
         case {"redactedData": str(data)} if data:
-            return {"type": "redacted_thinking", "data": data}
+            body = {"type": "redacted_thinking", "data": data}
         case _:
             return None
+    return body if fits_unicode(body) is body else None
 
 
 def _result(call: ToolPart, message_id: str, healed: list[Healed]) -> dict[str, Json]:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ...model import AgentMessage, Json, ReasoningPart, TextPart, ToolPart
 from ..healing import Healed, ProviderExport, heal, report
-from ..json_values import fits_unicode
-from ..system_prompt import SystemPrompt, SystemPrompts, as_prompts, by_place
+from ..system_prompt import SystemPrompt, SystemPrompts, by_place
 from ..turns import Step, outcome_text, said, steps
 from .arguments import arguments_of, openai_metadata
 from .rules import OPENAI
@@ -26,8 +25,7 @@ def to_openai_chat(messages: Iterable[AgentMessage], *, system: SystemPrompts = 
     row = tuple(messages)
     healing = heal(row, OPENAI)
     healed = list(healing.healed)
-    prompts, lost = by_place(as_prompts(system), row)
-    healed += [report("system-left-out", prompt.after or "") for prompt in lost]
+    prompts = by_place(system, row, healed)
     out = [_prompt(prompt) for prompt in prompts.pop(None, ())]
     for message in healing.messages:
         out += _user(message, healed) if message.role == "user" else _assistant(message, healed)
@@ -36,7 +34,7 @@ def to_openai_chat(messages: Iterable[AgentMessage], *, system: SystemPrompts = 
 
 
 def _prompt(prompt: SystemPrompt) -> dict[str, Json]:
-    out: dict[str, Json] = {"role": prompt.role, "content": fits_unicode(prompt.content)}
+    out: dict[str, Json] = {"role": prompt.role, "content": prompt.content}
     return out if prompt.name is None else {**out, "name": prompt.name}
 
 
