@@ -23,6 +23,7 @@ from talkfold.protocols.native import (
     read_native,
     read_sessions,
 )
+from talkfold.store import open_store
 from talkfold.store.protocol import Session
 
 ACTIONS: list[SessionAction] = [
@@ -216,3 +217,21 @@ def test_every_log_comes_back(log: list[SessionAction]) -> None:
     actions: list[Any] = [item.action for item in found if isinstance(item, JsonLine)]
     assert found[0] == header
     assert list(map(encode_action, actions)) == list(map(encode_action, log))
+
+
+@pytest.mark.anyio
+async def test_a_session_that_went_through_a_file_has_the_same_digest() -> None:
+    async with open_store("memory:") as here, open_store("memory:") as there:
+        await here.create("s", metadata={"half \ud83d": "\ud83d"})
+        await here.append("s", ENTRIES[:2])
+        await here.append("s", ENTRIES[2:], actor="ann")
+        session = await here.get("s")
+        lines = [encode_header(header_of(session)), *map(encode_logged, await here.read("s"))]
+
+        (read,) = read_sessions(b"\n".join(lines))
+        assert read.header is not None
+        assert read.header.metadata == session.metadata
+        await there.create(read.header.id, metadata=read.header.metadata)
+        await there.append("s", read.entries)
+        assert (await there.get("s")).digest == session.digest
+        assert (await there.state("s")).state == (await here.state("s")).state
