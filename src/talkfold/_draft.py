@@ -1,7 +1,7 @@
 """A session's state while a fold works on it: mutable where the log touched it, frozen and shared everywhere else.
 
 Reading a start state costs nothing until something is looked up in it. Lookups first try the newest few entries, where
-a running conversation almost always finds what it needs; the first miss builds an index, which is then kept.
+a running conversation almost always finds what it needs; who keeps missing builds an index, which is then kept.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from typing import TypeAlias
 
 from ._order import Call, Rows, jump_from
 from ._utf16 import joined
-from .calls import is_open, with_run
+from .calls import is_open
 from .model import AgentMessage, AgentPart, Role, TextPart, ToolPart
 
 __all__ = ("DraftMessage", "Level", "calls_inside")
 
 _NEAR = 16
-"""How many of the newest parts are looked at before an index is built."""
+"""How many of the newest parts and messages every lookup of a call may look at."""
+
+_SEARCHES = 3
+"""How many lookups may search a whole level before its index of calls is built: the log's tail, folded onto a long
+conversation, has few of them, and an index costs several searches."""
 
 
 class DraftMessage:
@@ -78,12 +82,8 @@ class DraftMessage:
 AnyMessage: TypeAlias = AgentMessage | DraftMessage
 
 
-def calls_of(messages: Sequence[AnyMessage]) -> Iterator[tuple[int, int, ToolPart]]:
-    """The calls of one level, oldest first, each with its place."""
-    for m, message in enumerate(messages):
-        for p, part in enumerate(message.parts):
-            if type(part) is ToolPart:
-                yield m, p, part
+_Place: TypeAlias = "tuple[int, int]"
+"""Index of a message in its level, index of a part in its message."""
 
 
 class Level:
@@ -98,6 +98,7 @@ class Level:
         "_levels",
         "_open",
         "_origin",
+        "_searches",
         "_shared",
         "_touched",
         "depth",
@@ -109,16 +110,17 @@ class Level:
 
     def __init__(self, messages: tuple[AgentMessage, ...], levels: list[Level], owner: Call | None = None) -> None:
         self.owner = owner
-        self.depth = owner.level.depth + 1 if owner else 0
-        self.jump = jump_from(owner) if owner else None
+        self.depth: int = owner.level.depth + 1 if owner else 0
+        self.jump: Call | None = jump_from(owner) if owner else None
         self.messages: list[AnyMessage] = list(messages)
-        self.nodes: dict[tuple[int, int], Call] = {}
+        self.nodes: dict[_Place, Call] = {}
         self._origin = messages
         self._shared = len(messages)  # how many of the first messages have never been removed
         self._touched: list[int] = []
         self._ids: dict[str, list[int]] | None = None
         self._open: Rows | None = None
         self._all: Rows | None = None
+        self._searches = _SEARCHES
         self._levels = levels
         levels.append(self)
 
@@ -219,83 +221,99 @@ class Level:
             self._open.add(call.id, node)
             self._all.add(call.id, node)
 
-    def find_call(self, call_id: str) -> tuple[int, int] | None:
+    def find_call(self, call_id: str) -> _Place | None:
         """The place of the newest open call with that id, else of the newest one."""
         if self._open is None or self._all is None:
-            near, whole = self._find_near(call_id)
-            if whole or (near and is_open(self._call(near))):
-                return near
+            found, sure = self._search(call_id, _NEAR)
+            if not sure and self._searches:
+                self._searches -= 1
+                found, sure = self._search(call_id, len(self.messages) + sum(len(m.parts) for m in self.messages))
+            if sure:
+                return found
             self._open, self._all = self._indexed()
         call = self._open.newest(call_id) or self._all.newest(call_id)
         return (call.message, call.part) if call else None
 
-    def _find_near(self, call_id: str) -> tuple[tuple[int, int] | None, bool]:
-        """What a look at the newest parts finds, and whether these were all parts there are."""
-        left = _NEAR
-        found: tuple[int, int] | None = None
+    def _search(self, call_id: str, limit: int) -> tuple[_Place | None, bool]:
+        """The best call among the newest ``limit`` messages and parts, and whether no other can be better."""
+        found: _Place | None = None
         for m in range(len(self.messages) - 1, -1, -1):
             parts = self.messages[m].parts
             for p in range(len(parts) - 1, -1, -1):
+                if not limit:
+                    return found, False
+                limit -= 1
                 part = parts[p]
                 if type(part) is ToolPart and part.id == call_id:
                     if is_open(part):
-                        return (m, p), False
+                        return (m, p), True
                     found = found or (m, p)
-                left -= 1
-                if not left:
-                    return found, False
-            left -= 1
-            if left <= 0:
-                return found, False
+            if not limit:
+                return found, m == 0
+            limit -= 1
         return found, True
 
     def _indexed(self) -> tuple[Rows, Rows]:
         open_calls, all_calls = Rows(Call.is_open), Rows(Call.is_there)
-        for m, p, part in calls_of(self.messages):
-            call = self.node(m, p)
-            all_calls.add(part.id, call)
-            if is_open(part):
-                open_calls.add(part.id, call)
+        for m, message in enumerate(self.messages):
+            for p, part in enumerate(message.parts):
+                if type(part) is ToolPart:
+                    call = self.node(m, p)
+                    all_calls.add(part.id, call)
+                    if is_open(part):
+                        open_calls.add(part.id, call)
         return open_calls, all_calls
-
-    def _call(self, place: tuple[int, int]) -> ToolPart:
-        part = self.messages[place[0]].parts[place[1]]
-        assert type(part) is ToolPart
-        return part
 
 
 class _Visit:
     """A level on the way through a tree: its draft, once one is needed, and the call that is being looked at."""
 
-    __slots__ = ("at", "calls", "level")
+    __slots__ = ("at", "is_wanted", "level", "stops")
 
-    def __init__(self, messages: Sequence[AnyMessage], level: Level | None) -> None:
-        self.calls = calls_of(messages)
+    def __init__(self, messages: Sequence[AnyMessage], level: Level | None, wanted: Callable[[ToolPart], bool]) -> None:
+        self.stops = _stops(messages, level.nodes if level else {}, wanted)
         self.level = level
         self.at = (0, 0)
+        self.is_wanted = False
+
+
+def _stops(
+    messages: Sequence[AnyMessage], nodes: dict[_Place, Call], wanted: Callable[[ToolPart], bool]
+) -> Iterator[tuple[_Place, ToolPart, bool]]:
+    """The calls of one level that are wanted (then True) or may have a nested run, newest first."""
+    for m in range(len(messages) - 1, -1, -1):
+        parts = messages[m].parts
+        for p in range(len(parts) - 1, -1, -1):
+            part = parts[p]
+            if type(part) is ToolPart:
+                if wanted(part):
+                    yield (m, p), part, True
+                elif part.agent is not None or (nodes and (m, p) in nodes):
+                    yield (m, p), part, False
 
 
 def calls_inside(level: Level, wanted: Callable[[ToolPart], bool]) -> Iterator[Call]:
-    """The wanted calls of a level and of all that is nested in it, oldest first.
+    """The wanted calls of a level and of all that is nested in it, newest first.
 
     Frozen runs are read as they are; only the way to a wanted call is thawed.
     """
-    visits = [_Visit(level.messages, level)]
+    visits = [_Visit(level.messages, level, wanted)]
     while visits:
         visit = visits[-1]
-        step = next(visit.calls, None)
-        if step is None:
+        stop = next(visit.stops, None)
+        if stop is None:
             visits.pop()
+            if visits and visits[-1].is_wanted:
+                yield _drafted(visits).node(*visits[-1].at)
             continue
-        m, p, part = step
-        visit.at = m, p
-        if wanted(part):
-            yield _drafted(visits).node(m, p)
-        call = visit.level.nodes.get((m, p)) if visit.level else None
+        visit.at, part, visit.is_wanted = stop
+        call = visit.level.nodes.get(visit.at) if visit.level else None
         if call is not None and call.run is not None:
-            visits.append(_Visit(call.run.messages, call.run))
+            visits.append(_Visit(call.run.messages, call.run, wanted))
         elif part.agent is not None:
-            visits.append(_Visit(part.agent.messages, None))
+            visits.append(_Visit(part.agent.messages, None, wanted))
+        elif visit.is_wanted:
+            yield _drafted(visits).node(*visit.at)
 
 
 def _drafted(visits: list[_Visit]) -> Level:

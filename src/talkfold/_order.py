@@ -1,8 +1,8 @@
 """Where calls of a draft stand, and finding the newest of them without looking at the others.
 
 The order is that of the contract: a later message is newer, then a later part, and a nested call is newer than the
-delegate call around it. Calls are added in any order (a sub-agent goes on while its parent adds calls), so rows are kept
-sorted. What has ended or is gone is left in its row and thrown away when it is met.
+delegate call around it. Calls are added in any order (a sub-agent goes on while its parent adds calls), so rows are
+kept sorted. What has ended or is gone is left in its row and thrown away when it is met.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Call:
             here, there = mine.level.jump, its.level.jump
             if here is there:
                 here, there = mine.level.owner, its.level.owner
-            assert here is not None and there is not None
+            assert here is not None
+            assert there is not None
             mine, its = here, there
         return (mine.message, mine.part) < (its.message, its.part)
 

@@ -1,8 +1,9 @@
 """Many actions, one pass: ``fold(actions, state)``.
 
 Equal to ``session_reducer`` one action at a time, for every log and every start state, but in time linear in the log:
-the reducer makes a new state a step, which copies the row of messages; the fold works on one draft and freezes it at the
-end. What a part does to a call is the very same code (``calls``); where a call stands is what the draft knows better.
+the reducer makes a new state a step, which copies the row of messages; the fold works on one draft and freezes it at
+the end. What a part does to a call is the very same code (``calls``); where a call stands is what the draft knows
+better.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from .model import (
     ReasoningPart,
     SessionError,
     SessionState,
+    SessionStatus,
     TextPart,
     ToolPart,
 )
@@ -56,7 +58,7 @@ def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) 
     draft = _Draft(state)
     # Most of a log is text: as long as deltas go on for one message, they only add to its list of chunks.
     message_id = within = None
-    add: Callable[[str], None] = str
+    add: Callable[[str], None] = _nowhere
     for action in actions:
         if type(action) is Part:
             part = action.part
@@ -81,6 +83,10 @@ def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) 
     return draft.frozen()
 
 
+def _nowhere(delta: str) -> None:
+    """Where deltas go before the first message is open: no delta gets there."""
+
+
 class _Draft:
     """The session's state as a fold changes it."""
 
@@ -91,9 +97,10 @@ class _Draft:
     def _begin(self, state: SessionState) -> None:
         self._levels: list[Level] = []
         self.session = Level(state.messages, self._levels)
-        self._status = state.status
+        self._status: SessionStatus = state.status
         self._error = state.error
-        self._users: int | None = None  # how many user messages there are, once that was asked
+        self._has_user: bool | None = None  # whether there is a user message, once that was asked
+        self._searches = 3
         self._runs: dict[str, Level] = {}  # what ``within`` has found
         self._delegates: Rows | None = None
         self._open: OpenCalls | None = None
@@ -115,12 +122,14 @@ class _Draft:
 
     def send(self, action: Send) -> None:
         self.session.append(AgentMessage(action.id, "user", (TextPart(joined(action.text)),)))
-        if self._users is not None:
-            self._users += 1
+        self._has_user = True
         self._status, self._error = SESSION_NEXT[self._status, "send"], None
 
     def tool_phase(self, action: ToolPhase) -> None:
-        call = self._open_calls().newest(action.name)
+        if self._open is None and self._may_search():
+            call = next(calls_inside(self.session, lambda call: call.name == action.name and is_open(call)), None)
+        else:
+            call = self._open_calls().newest(action.name)
         if call is not None:
             call.put(phased(call.seen(), action))
 
@@ -130,9 +139,9 @@ class _Draft:
 
     def retry(self, action: Retry) -> None:
         level = self.session
-        if self._users is None:
-            self._users = sum(message.role == "user" for message in level.messages)
-        if not self._users:
+        if self._has_user is None:
+            self._has_user = any(message.role == "user" for message in reversed(level.messages))
+        if not self._has_user:
             return
         level.cut(*self._last_kept())
         self._runs.clear()
@@ -175,9 +184,8 @@ class _Draft:
         if place is None:
             return
         level.added(*place, call)
-        if self._delegates is not None and is_delegate(call):
-            self._delegates.add(call.id, level.node(*place))
-            self._runs.pop(call.id, None)
+        if self._runs or self._delegates is not None:
+            self._delegated(level, place, call)
         if self._open is not None:
             self._open.add(level.node(*place))
 
@@ -217,22 +225,38 @@ class _Draft:
         """The nested run behind the newest delegate call with that id."""
         level = self._runs.get(within)
         if level is None:
-            if self._delegates is None:
-                self._delegates = Rows(Call.is_there)
-                for call in calls_inside(self.session, is_delegate):
-                    self._delegates.add(call.seen().id, call)
-            owner = self._delegates.newest(within)
-            if owner is None:
-                return None
-            level = self._runs[within] = owner.level.run_of(owner)
+            owner = self._owner(within)
+            if owner is not None:
+                level = self._runs[within] = owner.level.run_of(owner)
         return level
+
+    def _owner(self, within: str) -> Call | None:
+        if self._delegates is None:
+            if self._may_search():
+                return next(calls_inside(self.session, lambda call: call.id == within and is_delegate(call)), None)
+            self._delegates = Rows(Call.is_there)
+            for call in [*calls_inside(self.session, is_delegate)][::-1]:
+                self._delegates.add(call.seen().id, call)
+        return self._delegates.newest(within)
+
+    def _delegated(self, level: Level, place: tuple[int, int], call: ToolPart) -> None:
+        """A call was added: when it is a delegate call, it may be the one that ``within`` means from now on."""
+        if is_delegate(call):
+            self._runs.pop(call.id, None)
+            if self._delegates is not None:
+                self._delegates.add(call.id, level.node(*place))
 
     def _open_calls(self) -> OpenCalls:
         if self._open is None:
             self._open = OpenCalls()
-            for call in calls_inside(self.session, is_open):
+            for call in [*calls_inside(self.session, is_open)][::-1]:
                 self._open.add(call)
         return self._open
+
+    def _may_search(self) -> bool:
+        """A few lookups search the whole session, newest first; who asks more often is better off with an index."""
+        self._searches -= 1
+        return self._searches >= 0
 
     def _cancel_open(self, level: Level, trigger: Trigger) -> None:
         if TOOL_CALL_NEXT["running", trigger] != "running":

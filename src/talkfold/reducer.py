@@ -190,8 +190,8 @@ def _cancel_open(messages: _Messages, trigger: Trigger) -> _Messages:
                 inside[number, m, p] = len(levels)
                 levels.append(call.agent.messages)
     for number in range(len(levels) - 1, -1, -1):
-        level = levels[number]
-        for m, p, call in calls_newest_first(level):
+        changes: dict[int, dict[int, ToolPart]] = {}
+        for m, p, call in calls_newest_first(levels[number]):
             nested = inside.get((number, m, p))
             changed = call
             if nested is not None and call.agent is not None and levels[nested] is not call.agent.messages:
@@ -199,8 +199,20 @@ def _cancel_open(messages: _Messages, trigger: Trigger) -> _Messages:
             if is_open(call):
                 changed = cancelled(changed, trigger)
             if changed is not call:
-                levels[number] = placed(levels[number], [(m, p, call)], changed)
+                changes.setdefault(m, {})[p] = changed
+        if changes:
+            levels[number] = _exchanged(levels[number], changes)
     return levels[0]
+
+
+def _exchanged(messages: _Messages, changes: dict[int, dict[int, ToolPart]]) -> _Messages:
+    """The messages with other calls at those places: by index of message, by index of part."""
+    changed = list(messages)
+    for m, calls in changes.items():
+        message = messages[m]
+        parts = tuple(calls.get(p, part) for p, part in enumerate(message.parts))
+        changed[m] = AgentMessage(message.id, message.role, parts)
+    return tuple(changed)
 
 
 def _find_message(messages: _Messages, message_id: str) -> int | None:

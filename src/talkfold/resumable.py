@@ -105,7 +105,7 @@ def retry_plan(messages: Iterable[AgentMessage]) -> RetryPlan:
 
 
 def _dropped(message: AgentMessage, start: int, after_call: bool) -> Iterable[Dropped]:
-    if not message.parts and message.role != "user":
+    if not message.parts and message.role == "assistant":
         yield Dropped(message.id, "empty-message")
     for index in range(start, len(message.parts)):
         part = message.parts[index]
@@ -121,19 +121,23 @@ def _reason(part: AgentPart, after_call: bool) -> DropReason:
 
 
 def _finished_inside(call: ToolPart) -> list[AtRisk]:
+    """The finished calls of all runs nested in a call, in order: a delegate call before those inside it."""
     found: list[AtRisk] = []
-    levels: list[tuple[tuple[str, ...], ToolPart]] = [((), call)]
-    while levels:
-        path, owner = levels.pop()
-        if owner.agent is None:
-            continue
-        path = (*path, owner.id)
-        nested: list[tuple[tuple[str, ...], ToolPart]] = []
-        for message in owner.agent.messages:
-            for part in message.parts:
-                if type(part) is ToolPart:
-                    if part.state in FINISHED:
-                        found.append(AtRisk(path, message.id, part))
-                    nested.append((path, part))
-        levels.extend(reversed(nested))
+    # Depth first with a row of its own instead of recursion: how many delegate calls stand around, message, call.
+    row = [(0, "", call)]
+    around: list[str] = []
+    while row:
+        depth, message_id, part = row.pop()
+        del around[depth:]
+        if depth and part.state in FINISHED:
+            found.append(AtRisk(tuple(around), message_id, part))
+        if part.agent is not None:
+            around.append(part.id)
+            nested = [
+                (depth + 1, message.id, inner)
+                for message in part.agent.messages
+                for inner in message.parts
+                if type(inner) is ToolPart
+            ]
+            row.extend(reversed(nested))
     return found
