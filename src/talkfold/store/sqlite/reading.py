@@ -17,6 +17,7 @@ from .snapshots import Warm, WarmStates, load_snapshot
 from .transaction import find_session
 
 __all__ = (
+    "_FOLD_PAGE",
     "MOST_MISSING",
     "SESSION_COLUMNS",
     "End",
@@ -34,7 +35,7 @@ __all__ = (
 MOST_MISSING = 1_000
 """How many actions a version conflict carries at most."""
 
-FOLD_PAGE = 10_000
+_FOLD_PAGE = 10_000
 """Rows folded in one go. A read transaction is never open for longer than such a page takes."""
 
 SESSION_COLUMNS = (
@@ -123,12 +124,12 @@ def read_actions(connection: sqlite3.Connection, key: int, after: int, limit: in
 
 
 def fold_page(connection: sqlite3.Connection, key: int, at: int, warm: Warm) -> Warm:
-    """Fold up to ``FOLD_PAGE`` more actions into a state, not beyond ``at``."""
+    """Fold up to ``_FOLD_PAGE`` more actions into a state, not beyond ``at``."""
     bodies = [
         row[0]
         for row in connection.execute(
             "SELECT body FROM action WHERE session = ? AND number > ? AND number <= ? ORDER BY number",
-            (key, warm.number, min(at, warm.number + FOLD_PAGE)),
+            (key, warm.number, min(at, warm.number + _FOLD_PAGE)),
         )
     ]
     try:
