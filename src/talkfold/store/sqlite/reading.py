@@ -17,7 +17,6 @@ from .snapshots import Warm, WarmStates, load_snapshot
 from .transaction import find_session
 
 __all__ = (
-    "_FOLD_PAGE",
     "MOST_MISSING",
     "SESSION_COLUMNS",
     "End",
