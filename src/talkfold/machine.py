@@ -33,6 +33,8 @@ __all__ = (
     "Row",
     "Trigger",
     "to_mermaid",
+    "to_page",
+    "to_table",
 )
 
 Trigger: TypeAlias = str
@@ -145,14 +147,15 @@ TOOL_CALL_NEXT: Final = cast(
 
 
 def to_mermaid(states: Sequence[str], rows: Sequence[Row]) -> str:
-    """A table as a mermaid state diagram, made from the rows; triggers with the same way share one arrow.
+    """A table as a mermaid state diagram, made from the rows; the first state is where it starts.
 
-    The first state is where it starts.
+    Triggers with the same way share one arrow. An arrow is a move: what leads back to the same state is not drawn.
     """
     machine = _machine(states, rows)
     arrows: dict[_Step, list[Trigger]] = {}
     for trigger, step in _steps(machine):
-        arrows.setdefault(step, []).append(trigger)
+        if step.source != step.dest:
+            arrows.setdefault(step, []).append(trigger)
     names = {state: state.replace("-", "_") for state in states}
     lines = ["stateDiagram-v2"]
     lines += [f'    state "{state}" as {name}' for state, name in names.items() if state != name]
@@ -164,3 +167,54 @@ def to_mermaid(states: Sequence[str], rows: Sequence[Row]) -> str:
         if (source, dest) in arrows
     ]
     return "\n".join(lines) + "\n"
+
+
+def to_table(states: Sequence[str], rows: Sequence[Row]) -> str:
+    """The same table as Markdown with every pair: a line a trigger, a column a state, a dot where it stays."""
+    after = _flattened(_machine(states, rows))
+    lines = [f"| trigger | {' | '.join(states)} |", "|---" * (len(states) + 1) + "|"]
+    for trigger in TRIGGERS:
+        cells = (after[state, trigger] for state in states)
+        lines.append(
+            f"| `{trigger}` | {' | '.join('·' if a == b else a for a, b in zip(cells, states, strict=True))} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def to_page() -> str:
+    """Both machines as a page of Markdown: ``docs/machine.md``."""
+    return _PAGE.format(
+        session=to_mermaid(SESSION_STATES, SESSION),
+        session_pairs=to_table(SESSION_STATES, SESSION),
+        call=to_mermaid(TOOL_CALL_STATES, TOOL_CALL),
+        call_pairs=to_table(TOOL_CALL_STATES, TOOL_CALL),
+    )
+
+
+_PAGE = """\
+# The state machine
+
+<!-- Made from the tables in src/talkfold/machine.py by `make docs`; do not edit. -->
+
+Two machines tell where a conversation is: one for the session, one for each tool call. A trigger is an action's type
+or a stream part's, as it stands on the wire; where one type has several effects, the trigger says which. The diagrams
+show the moves. The tables show every pair of state and trigger; a dot means that it stays as it is.
+
+## The session
+
+```mermaid
+{session}```
+
+{session_pairs}
+`retry` does so only when there is a user message. A part of a nested run never moves the session.
+
+## A tool call
+
+```mermaid
+{call}```
+
+{call_pairs}
+A call is *open* while it is running or awaiting confirmation, and *finished* when it is done or ended in an error; a
+cancelled call is neither. A late result still wins over a cancellation, because the tool did run. `stop` reaches open
+calls at every depth; `finish aborted` and `error` reach those of their own run and of the runs inside it.
+"""
