@@ -7,7 +7,8 @@ a running conversation almost always finds what it needs; who keeps missing buil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
+from sys import maxsize
 from typing import TypeAlias
 
 from ._order import Call, Rows, jump_from
@@ -227,7 +228,7 @@ class Level:
             found, sure = self._search(call_id, _NEAR)
             if not sure and self._searches:
                 self._searches -= 1
-                found, sure = self._search(call_id, len(self.messages) + sum(len(m.parts) for m in self.messages))
+                found, sure = self._search(call_id, maxsize)
             if sure:
                 return found
             self._open, self._all = self._indexed()
@@ -239,18 +240,16 @@ class Level:
         found: _Place | None = None
         for m in range(len(self.messages) - 1, -1, -1):
             parts = self.messages[m].parts
-            for p in range(len(parts) - 1, -1, -1):
-                if not limit:
-                    return found, False
-                limit -= 1
-                part = parts[p]
+            p = len(parts)
+            for part in reversed(parts) if p <= limit else islice(reversed(parts), limit):
+                p -= 1
                 if type(part) is ToolPart and part.id == call_id:
                     if is_open(part):
                         return (m, p), True
                     found = found or (m, p)
-            if not limit:
-                return found, m == 0
-            limit -= 1
+            limit -= len(parts) + 1
+            if limit <= 0:
+                return found, m == 0 and p == 0
         return found, True
 
     def _indexed(self) -> tuple[Rows, Rows]:
@@ -273,7 +272,7 @@ class _Visit:
     def __init__(self, messages: Sequence[AnyMessage], level: Level | None, wanted: Callable[[ToolPart], bool]) -> None:
         self.stops = _stops(messages, level.nodes if level else {}, wanted)
         self.level = level
-        self.at = (0, 0)
+        self.at: _Place = (0, 0)
         self.is_wanted = False
 
 
@@ -283,8 +282,9 @@ def _stops(
     """The calls of one level that are wanted (then True) or may have a nested run, newest first."""
     for m in range(len(messages) - 1, -1, -1):
         parts = messages[m].parts
-        for p in range(len(parts) - 1, -1, -1):
-            part = parts[p]
+        p = len(parts)
+        for part in reversed(parts):
+            p -= 1
             if type(part) is ToolPart:
                 if wanted(part):
                     yield (m, p), part, True
