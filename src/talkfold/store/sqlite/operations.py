@@ -132,7 +132,7 @@ def update(
 
 
 def erase(tx: Transaction, session_id: str, owner: str | None, by: str | None) -> tuple[int, Tombstone]:
-    """Remove a session's content. The WAL still holds pages of it until the next truncating checkpoint."""
+    """Remove a session's content. Copies of it stay in the file until the writer scrubs it."""
     head = tx.head(session_id, owner)
     tx.flush()
     connection, key = tx.connection, head.key

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from functools import partial
 from typing import TypeVar
 
-from ...errors import CursorAhead, ForkedProcess, StoreClosed, StoreUnavailable
+from ...errors import CursorAhead, ForkedProcess, StoreClosed, StoreUnavailable, TalkfoldError
 from ...log import Loggable, LoggedAction
 from ...model import Json, SessionStatus
 from ..arguments import (
@@ -278,8 +278,13 @@ class SqliteStore:
             self._warm.drop(key)
             self._snapshotter.forget(key)
             self._followers.moved(key, -1)
-            if not await self._writer.checkpoint():  # the WAL still holds its pages
-                _LOG.warning("a reader keeps the pages of erased session %s in the WAL until it ends", session_id)
+            try:
+                if not await self._writer.scrub():
+                    _LOG.warning("a reader keeps the pages of erased session %s in the WAL until it ends", session_id)
+            except TalkfoldError as error:
+                _LOG.warning(
+                    "traces of erased session %s stay in the file until the next erasure: %s", session_id, error
+                )
             return tombstone
 
         return await to_the_end(erase_all())
