@@ -84,13 +84,9 @@ def _refuse_unjson(messages: tuple[AgentMessage, ...], path: str, what: str, max
                     here = f"{root}[{m}].parts[{p}]"
                     refuse_unjson(part.input, f"{here}.input", what=what, max_depth=max_depth)
                     refuse_unjson(part.output, f"{here}.output", what=what, max_depth=max_depth)
-                    refuse_unjson(
-                        part.provider_metadata, f"{here}.providerMetadata", what=what, max_depth=max_depth
-                    )
+                    refuse_unjson(part.provider_metadata, f"{here}.providerMetadata", what=what, max_depth=max_depth)
                     if part.agent is not None:
                         levels.append((part.agent.messages, f"{here}.agent.messages"))
                 elif type(part) is ReasoningPart:
                     here = f"{root}[{m}].parts[{p}]"
-                    refuse_unjson(
-                        part.provider_metadata, f"{here}.providerMetadata", what=what, max_depth=max_depth
-                    )
+                    refuse_unjson(part.provider_metadata, f"{here}.providerMetadata", what=what, max_depth=max_depth)
