@@ -7,8 +7,9 @@ kept sorted. What has ended or is gone is left in its row and thrown away when i
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from .calls import is_open
@@ -126,6 +127,59 @@ class Rows:
         return None
 
 
+class _Sorted:
+    """Calls from the oldest to the newest, in blocks: adding or taking amid very many moves few of them."""
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self) -> None:
+        self._blocks: list[list[Call]] = []
+
+    def add(self, call: Call) -> None:
+        blocks = self._blocks
+        if not blocks:
+            blocks.append([])
+        at = len(blocks) - 1
+        if blocks[at] and call < blocks[at][-1]:
+            at = bisect_left(blocks, call, key=_last)
+        block = blocks[at]
+        _insert(block, call)
+        if len(block) > 2 * _BLOCK:
+            blocks.insert(at + 1, block[_BLOCK:])
+            del block[_BLOCK:]
+
+    def take_all(self) -> Iterator[Call]:
+        blocks, self._blocks = self._blocks, []
+        return chain.from_iterable(blocks)
+
+    def take_inside(self, level: Level) -> Iterator[Call]:
+        """Every call of a level and of what is nested in it: they stand in a row, right behind the owner."""
+        owner, blocks = level.owner, self._blocks
+        assert owner is not None
+        at = bisect_right(blocks, owner, key=_last)
+        while at < len(blocks):
+            block = blocks[at]
+            start = end = bisect_right(block, owner)
+            while end < len(block) and block[end].is_inside(level):
+                end += 1
+            yield from block[start:end]
+            is_last = end < len(block)
+            del block[start:end]
+            if block:
+                at += 1
+            else:
+                del blocks[at]
+            if is_last:
+                return
+
+
+_BLOCK = 512
+
+
+def _last(block: list[Call]) -> Call:
+    return block[-1]
+
+
 class OpenCalls:
     """The open calls of all levels: by name for ``toolPhase``, by place for what ends a whole run."""
 
@@ -133,10 +187,11 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._by_name = Rows(Call.is_open)
-        self._by_place: list[Call] = []
+        self._by_place = _Sorted()
         self._fresh: list[Call] = []
 
     def add(self, call: Call) -> None:
+        """Take note of a new call."""
         # Most calls end before anybody asks: they are sorted in only when somebody does.
         self._fresh.append(call)
 
@@ -144,28 +199,22 @@ class OpenCalls:
         for call in self._fresh:
             if call.is_open():
                 self._by_name.add(call.seen().name, call)
-                _insert(self._by_place, call)
+                self._by_place.add(call)
         self._fresh.clear()
 
     def newest(self, name: str) -> Call | None:
+        """The newest open call of a tool."""
         self._settle()
         return self._by_name.newest(name)
 
     def take_all(self) -> list[Call]:
         """Every open call, which then is none of these any more."""
-        calls = [call for row in (self._by_place, self._fresh) for call in row if call.is_open()]
+        calls = [call for call in chain(self._by_place.take_all(), self._fresh) if call.is_open()]
         self._by_name = Rows(Call.is_open)
-        self._by_place, self._fresh = [], []
+        self._fresh = []
         return calls
 
     def take_inside(self, level: Level) -> list[Call]:
         """Every open call of a level and of what is nested in it."""
         self._settle()
-        row, owner = self._by_place, level.owner
-        assert owner is not None
-        start = end = bisect_right(row, owner)
-        while end < len(row) and row[end].is_inside(level):
-            end += 1
-        calls = [call for call in row[start:end] if call.is_open()]
-        del row[start:end]
-        return calls
+        return [call for call in self._by_place.take_inside(level) if call.is_open()]
