@@ -16,12 +16,12 @@ from ...codec import decode_actions
 from ...demo_data import CONVERSATIONS, REPLY, RUN
 from ...errors import SessionExists
 from ...log import Entry
-from ...model import AgentMessage, Json, SessionState, ToolPart
+from ...model import AgentMessage, Json, SessionState, TextPart, ToolPart
 from ...protocols.openai_chat import check_openai_chat, to_openai_chat
 from ...resumable import retry_plan
 from ...store.protocol import SessionStore
 from ..importing import Imported, import_conversations
-from ..output import Column, line
+from ..output import Column, line, preview
 from ..plan import plan_json, plan_lines
 from ..proof import report_json
 from ..reading import Step, step_numbers, walk
@@ -47,7 +47,7 @@ class _Row(NamedTuple):
 
 _COLUMNS: Sequence[Column[_Row]] = (
     ("session", lambda it: it.imported.session.id),
-    ("title", lambda it: it.imported.session.title or "-"),
+    ("about", lambda it: it.imported.session.title or _first_words(it.state)),
     ("messages", lambda it: str(len(it.state.messages))),
     ("actions", lambda it: str(it.imported.session.number)),
     ("tool calls", lambda it: _tally(it.state.messages) or "-"),
@@ -70,7 +70,7 @@ async def bring_in(stage: Stage, store: SessionStore, file: str | None) -> Json:
         f"{count(len(rows), 'conversation')} {whose}, in the chat-completions form. Each becomes a log of actions: "
         "what the person sent, and every piece that the agent reported."
     )
-    stage.table(_COLUMNS, rows[:_MOST_SHOWN], elastic="title")
+    stage.table(_COLUMNS, rows[:_MOST_SHOWN], elastic="about")
     actions = sum(row.imported.session.number for row in rows)
     if len(rows) > _MOST_SHOWN:
         every = _tally(message for row in rows for message in row.state.messages)
@@ -79,6 +79,11 @@ async def bring_in(stage: Stage, store: SessionStore, file: str | None) -> Json:
         for note in row.imported.notes:
             stage.tell((f"{row.imported.session.id}: {note}", "yellow"))
     return {"sessions": len(rows), "actions": actions}
+
+
+def _first_words(state: SessionState) -> str:
+    said = (part.text for message in state.messages for part in message.parts if isinstance(part, TextPart))
+    return preview(next(said, "-"), 44)
 
 
 def _calls(messages: Iterable[AgentMessage]) -> Iterator[ToolPart]:
