@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from talkfold.codec import encode_messages, encode_state
+from talkfold.codec.text import encoded
 from talkfold.model import AgentMessage, SessionState
 
 
@@ -23,3 +24,8 @@ def same_messages(one: Iterable[AgentMessage], other: Iterable[AgentMessage]) ->
     """Whether two rows of messages are equal in Python and on the wire."""
     row, others = tuple(one), tuple(other)
     return row == others and encode_messages(row) == encode_messages(others)
+
+
+def alike(one: object, other: object) -> bool:
+    """Whether two messages or parts are equal in Python and on the wire."""
+    return one == other and encoded(one, "one", sys.maxsize) == encoded(other, "other", sys.maxsize)

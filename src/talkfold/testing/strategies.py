@@ -1,14 +1,19 @@
-"""Hypothesis strategies for everything that a session is made of. Needs hypothesis; nothing in talkfold imports this.
+"""Hypothesis strategies for conversations: JSON values, actions, logs, messages and states.
 
-Ids and names come from a few letters, so that they collide: the same message started twice, a call id used again, two
-open calls of one name. Text holds what JavaScript's strings may hold: lone surrogates and NUL included. All values are
-as JSON would give them back, so ``decode(encode(value))`` is the value itself.
+Ids and names are drawn from very few, so that they collide: the same message started twice, a call id used again, two
+open calls of one name. Texts hold what JavaScript's strings may hold, lone surrogate halves and NUL included. All
+values are as JSON gives them back, so ``decode(encode(value))`` is the value itself.
+
+Two kinds of logs. ``wild_logs`` are any actions in any order. ``plausible_logs`` are what agents write: turns with
+text, reasoning, parallel calls, confirmations and sub-agents, which end well, fail, are stopped, are retried or
+just break off. ``logs`` are both, and plausible ones in which wild things happen.
+
+Needs hypothesis; nothing in talkfold imports this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from functools import cache
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -40,10 +45,12 @@ from ..model import (
     AgentMessage,
     AgentPart,
     AgentRun,
+    ErrorCode,
     Json,
     ReasoningPart,
     SessionError,
     SessionState,
+    SessionStatus,
     TextPart,
     ToolCallState,
     ToolPart,
@@ -61,209 +68,213 @@ __all__ = (
     "wild_logs",
 )
 
-T = TypeVar("T")
+_STATUSES: tuple[SessionStatus, ...] = ("idle", "streaming", "error")
+_CALL_STATES: tuple[ToolCallState, ...] = ("running", "awaiting-confirmation", "done", "error", "cancelled")
+_CODES: tuple[ErrorCode | None, ...] = (None, "chat_disabled", "rate_limited", "bad_request", "network")
+_FAILURES = ("Error: no such flight", "Error [cancelled]", "Error [cancelled] by the person", "x Error [cancelled]", "")
 
-_IDS = ("a", "b", "c", "")
-_NAMES = ("f", "g", f"{DELEGATE_PREFIX}x", f"{DELEGATE_PREFIX}y", DELEGATE_PREFIX)
-_PIECES = ("", "x", "Hello ", "\ud83d", "\ude00", "\ud83d\ude00", "\0", "é", "שלום", "\u2028")
-_CANCELLED = "Error [cancelled] by the person"
+_ids = st.sampled_from(("a", "b", "c", ""))
+_names = st.sampled_from(("search", "book", f"{DELEGATE_PREFIX}clerk", DELEGATE_PREFIX))
+_delegate_names = st.sampled_from((f"{DELEGATE_PREFIX}clerk", DELEGATE_PREFIX))
+_phases = st.sampled_from(("running", "awaiting-confirmation"))
+_prompts = st.sampled_from((None, "", "Press it"))
+_failures = st.sampled_from(_FAILURES)
+
+# ---- values -----------------------------------------------------------------------------------------------
+
+_ODD_TEXTS = ("", "\0", "\ud83d", "\ude00", "a\ud83d", "\ude00b", "\U0001f600", "שלום", '"\\/\n\u2028', "\ufeff")
+_ODD_NUMBERS = (0, -1, 1, 1.0, -0.0, 0.1, 5e-324, 1.7976931348623157e308, 1e22, 2**53 + 1, -(2**64), 10**40)
 
 
-def _chosen(values: Sequence[T]) -> SearchStrategy[T]:
-    return st.sampled_from(values)
-
-
+@cache
 def texts() -> SearchStrategy[str]:
-    """Any text: rows of UTF-16 units, where two halves that stand side by side are one character already."""
-    pieces = st.lists(_chosen(_PIECES), max_size=3).map("".join)
-    anything = st.text(st.characters(exclude_categories=()), max_size=8)
-    return st.one_of(pieces, anything).map(joined)
+    """JavaScript strings: rows of UTF-16 units, every pair of halves in them joined."""
+    return st.sampled_from(_ODD_TEXTS) | st.text(st.characters(exclude_categories=()), max_size=6).map(joined)
 
 
-def json_values(max_leaves: int = 6) -> SearchStrategy[Json]:
-    """Any JSON value, as exact as JSON is: integers of any size, 1.0 beside 1, lone surrogates, deep nesting."""
-    numbers = st.one_of(
+@cache
+def json_values(max_depth: int = 40) -> SearchStrategy[Json]:
+    """Any JSON value: big integers, floats without a fraction, odd keys, now and then up to ``max_depth`` brackets."""
+    scalars: SearchStrategy[Json] = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.sampled_from(_ODD_NUMBERS),
         st.integers(),
-        st.integers(min_value=2**62, max_value=2**200),
         st.floats(allow_nan=False, allow_infinity=False),
-        _chosen((0, 1, 1.0, -0.0, 1e22, 2**53 + 1)),
+        texts(),
     )
-    leaves = st.one_of(st.none(), st.booleans(), numbers, texts())
-    return st.recursive(
-        leaves,
-        lambda inner: st.one_of(
-            st.lists(inner, max_size=3),
-            st.dictionaries(texts(), inner, max_size=3),
-            st.tuples(inner, st.integers(1, 30)).map(_wrapped),
-        ),
-        max_leaves=max_leaves,
+    bushy: SearchStrategy[Json] = st.recursive(
+        scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts(), inner, max_size=3), max_leaves=6
     )
+    deep: SearchStrategy[Json] = st.builds(_wrapped, scalars, st.integers(0, max_depth), texts())
+    return scalars | bushy | deep
 
 
-def _wrapped(value: tuple[Json, int]) -> Json:
-    inner, depth = value
-    for _ in range(depth):
-        inner = [inner]
-    return inner
+def _wrapped(value: Json, depth: int, key: str) -> Json:
+    for level in range(depth):
+        value = {key: value} if level % 2 else [value]
+    return value
 
 
-def _metadata() -> SearchStrategy[Json]:
-    return st.one_of(st.just(UNSET), json_values(3))
+# In logs, values that Python takes for equal and the wire does not are worth more than large ones; and they are cheap.
+_contents: SearchStrategy[Json] = st.one_of(
+    st.sampled_from(({}, None, 1, 1.0, True, {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}, "\ud83d")),
+    st.sampled_from(({"content": [{"type": "text", "text": "found"}], "isError": True}, [], "", 0, -0.0, [[]])),
+    st.builds(_wrapped, st.sampled_from(_ODD_NUMBERS), st.integers(0, 40), texts()),
+)
+_metadata: SearchStrategy[Json] = st.sampled_from((UNSET, UNSET, None, {"anthropic": {"signature": "sig=="}}, 1, 1.0))
+
+# ---- actions and logs -------------------------------------------------------------------------------------
 
 
-def _outputs() -> SearchStrategy[Json]:
-    return st.one_of(
-        _chosen(({"content": [{"type": "text", "text": "ok"}]}, 1, 1.0, True, None)),
-        json_values(4),
-    )
-
-
+@cache
 def stream_parts() -> SearchStrategy[AgentStreamPart]:
     """Any stream part."""
-    ids = _chosen(_IDS)
     return st.one_of(
-        st.builds(MessageStart, ids),
-        st.builds(TextDelta, ids, texts()),
-        st.builds(TextDelta, ids, _chosen(_PIECES)),
-        st.builds(Reasoning, ids, texts(), _metadata()),
-        st.builds(ToolCall, ids, ids, _chosen(_NAMES), json_values(3), _metadata()),
-        st.builds(ToolCall, ids, ids, _chosen(_NAMES), st.just(1)),
-        st.builds(ToolResult, ids, _outputs()),
-        st.builds(ToolError, ids, _chosen(("failed", _CANCELLED, "x Error [cancelled]"))),
-        st.builds(StepFinish, _chosen((1, 2, 0.5))),
-        st.builds(Finish, _chosen(("stop", "max-steps", "aborted"))),
-        st.builds(RunError, texts(), _chosen((None, "network", "rate_limited"))),
+        st.builds(MessageStart, _ids),
+        st.builds(TextDelta, _ids, texts()),
+        st.builds(Reasoning, _ids, texts(), _metadata),
+        st.builds(ToolCall, _ids, _ids, _names, _contents, _metadata),
+        st.builds(ToolCall, _ids, _ids, _delegate_names, _contents),
+        st.builds(ToolResult, _ids, _contents),
+        st.builds(ToolError, _ids, _failures),
+        st.builds(StepFinish, st.sampled_from((0, 1, 1.0, 2.5))),
+        st.builds(Finish, st.sampled_from(("stop", "max-steps", "aborted"))),
+        st.builds(RunError, texts(), st.sampled_from(_CODES)),
     )
 
 
+@cache
 def actions() -> SearchStrategy[SessionAction]:
     """Any action; mostly parts, as in a log."""
-    part = st.builds(Part, stream_parts(), st.one_of(st.none(), _chosen(_IDS)))
-    phase = st.builds(
-        ToolPhase, _chosen(_NAMES), _chosen(("running", "awaiting-confirmation")), _chosen((None, "", "Click"))
-    )
-    rare = st.one_of(st.builds(Stop), st.builds(Retry), st.builds(Retry), st.builds(Reset))
-    return st.one_of(part, part, part, st.builds(Send, _chosen(_IDS), texts()), phase, rare)
+    own = st.builds(Part, stream_parts())
+    nested = st.builds(Part, stream_parts(), _ids)
+    rare = st.sampled_from((Stop(), Retry(), Retry(), Reset()))
+    phase = st.builds(ToolPhase, _names, _phases, _prompts)
+    return st.one_of(own, own, nested, nested, st.builds(Send, _ids, texts()), phase, rare)
 
 
-def wild_logs(max_size: int = 40) -> SearchStrategy[list[SessionAction]]:
+@cache
+def wild_logs(max_size: int = 30) -> SearchStrategy[list[SessionAction]]:
     """Actions in any order, whether they make sense or not."""
-    return st.lists(actions(), max_size=max_size)
+    return st.lists(actions(), max_size=max_size) | st.lists(actions(), min_size=max_size // 2, max_size=max_size)
 
 
 @st.composite
 def plausible_logs(draw: DrawFn, max_turns: int = 3) -> list[SessionAction]:
-    """What real runs write: turns of messages with text, reasoning, calls, confirmations and sub-agents, some of them
-    cut short by a stop, an error or the end of the log, and tried again."""
+    """The log of a conversation as agents write it, of up to ``max_turns`` turns."""
     log: list[SessionAction] = []
-    numbers = iter(range(1, 10_000))
     for turn in range(draw(st.integers(1, max_turns))):
         log.append(Send(f"u{turn}", draw(texts())))
-        _play(draw, log, numbers, None, draw(st.integers(0, 2)))
-        ending = draw(st.integers(0, 7))
-        if ending < 4:
-            log.append(Part(Finish(draw(_chosen(("stop", "max-steps", "aborted"))))))
-        elif ending == 4:
-            log.append(Part(RunError("Couldn't reach the assistant.", "network")))
-        elif ending == 5:
-            log.append(Stop())
-        if ending >= 4 and draw(st.booleans()):
-            log.append(Retry())
-    cut = draw(st.integers(0, 6))
-    return log[: len(log) - cut] if cut < len(log) else log
-
-
-def _play(draw: DrawFn, log: list[SessionAction], numbers: Iterator[int], within: str | None, depth: int) -> None:
-    """One run of an agent, or of a sub-agent behind the delegate call ``within``."""
-    for _ in range(draw(st.integers(1, 3))):
-        message_id = f"m{next(numbers)}"
-        log.append(Part(MessageStart(message_id), within))
-        for _ in range(draw(st.integers(0, 3))):
-            step = draw(st.integers(0, 5))
-            if step < 2:
-                deltas = draw(st.lists(_chosen(_PIECES), min_size=1, max_size=4))
-                log.extend(Part(TextDelta(message_id, delta), within) for delta in deltas)
-            elif step == 2:
-                log.append(Part(Reasoning(message_id, "hm", draw(_metadata())), within))
-            else:
-                _play_call(draw, log, numbers, within, depth, message_id)
-        log.append(Part(StepFinish(1), within))
-
-
-def _play_call(
-    draw: DrawFn,
-    log: list[SessionAction],
-    numbers: Iterator[int],
-    within: str | None,
-    depth: int,
-    message_id: str,
-) -> None:
-    # Some providers number the calls of every reply anew.
-    call_id = draw(_chosen((f"c{next(numbers)}", "call_0")))
-    delegate = depth > 0 and draw(st.booleans())
-    name = f"{DELEGATE_PREFIX}helper" if delegate else draw(_chosen(("search", "buy")))
-    log.append(Part(ToolCall(message_id, call_id, name, draw(json_values(2)), draw(_metadata())), within))
-    if delegate:
-        _play(draw, log, numbers, call_id, depth - 1)
-        log.append(Part(Finish("stop"), call_id))
-    if draw(st.booleans()):
-        log.append(ToolPhase(name, "awaiting-confirmation", "Click Place order"))
+        _play(draw, log, None, depth=0)
+        log += draw(st.sampled_from(_ENDINGS))
         if draw(st.booleans()):
-            log.append(ToolPhase(name, "running"))
-    ending = draw(st.integers(0, 5))
-    if ending < 4:
-        log.append(Part(ToolResult(call_id, draw(_outputs())), within))
-    elif ending == 4:
-        log.append(Part(ToolError(call_id, draw(_chosen(("Error [failed] no", _CANCELLED)))), within))
+            log.append(Retry())
+            _play(draw, log, None, depth=0)
+    return log
 
 
+_ENDINGS: tuple[list[SessionAction], ...] = (
+    [],
+    [Part(Finish("stop"))],
+    [Part(Finish("max-steps"))],
+    [Part(Finish("aborted"))],
+    [Stop()],
+    [Part(RunError("the connection was lost", "network")), Stop()],
+)
+_NESTED_ENDINGS: tuple[AgentStreamPart, ...] = (Finish("stop"), Finish("aborted"), RunError("lost"))
+
+
+def _play(draw: DrawFn, log: list[SessionAction], within: str | None, depth: int) -> None:
+    """The steps of one agent, on its own level."""
+    for step in range(draw(st.integers(1, 1 if depth else 2))):
+        message = draw(_ids)
+        log.append(Part(MessageStart(message), within))
+        if draw(st.booleans()):
+            log.append(Part(Reasoning(message, draw(texts()), draw(_metadata)), within))
+        log += [Part(TextDelta(message, draw(texts())), within) for _ in range(draw(st.integers(0, 3)))]
+        _call(draw, log, message, within, depth)
+        log.append(Part(StepFinish(step), within))
+
+
+def _call(draw: DrawFn, log: list[SessionAction], message: str, within: str | None, depth: int) -> None:
+    """The calls of one step: begun together, ended in any order, or not at all."""
+    later: list[SessionAction] = []
+    for call in draw(st.lists(_ids, max_size=2)):
+        name = draw(_names)
+        log.append(Part(ToolCall(message, call, name, draw(_contents), draw(_metadata)), within))
+        if name.startswith(DELEGATE_PREFIX):
+            if depth < 2:
+                _play(draw, later, call, depth + 1)
+                later += [Part(ending, call) for ending in draw(st.lists(st.sampled_from(_NESTED_ENDINGS), max_size=1))]
+        elif draw(st.booleans()):
+            log.append(ToolPhase(name, "awaiting-confirmation", draw(_prompts)))
+            later += draw(st.sampled_from(([], [ToolPhase(name, "running")])))
+        ending = draw(st.none() | st.builds(ToolResult, st.just(call), _contents) | _failed(call))
+        if ending is not None:
+            later.insert(draw(st.integers(0, len(later))), Part(ending, within))
+    log += later
+
+
+def _failed(call: str) -> SearchStrategy[ToolError]:
+    return st.builds(ToolError, st.just(call), _failures)
+
+
+@cache
 def logs() -> SearchStrategy[list[SessionAction]]:
-    """Logs of both kinds."""
-    return st.one_of(wild_logs(), plausible_logs())
+    """Wild logs, plausible ones, and plausible ones in which wild things happen."""
+    return wild_logs() | plausible_logs() | _disturbed()
 
 
-def messages(max_depth: int = 2) -> SearchStrategy[tuple[AgentMessage, ...]]:
-    """Any messages that have the right types, also such as no log would make."""
-    parts: list[SearchStrategy[AgentPart]] = [
-        st.builds(TextPart, texts()),
-        st.builds(ReasoningPart, texts(), _metadata()),
-        _calls(max_depth),
-    ]
+@st.composite
+def _disturbed(draw: DrawFn) -> list[SessionAction]:
+    log = draw(plausible_logs())
+    for action in draw(st.lists(actions(), max_size=6)):
+        log.insert(draw(st.integers(0, len(log))), action)
+    return log
+
+
+# ---- messages and states ----------------------------------------------------------------------------------
+
+
+@cache
+def messages(max_depth: int = 2, max_size: int = 4) -> SearchStrategy[tuple[AgentMessage, ...]]:
+    """Any messages that have the right types, also such as no log would make; nested runs up to ``max_depth``."""
+    parts: SearchStrategy[AgentPart] = st.one_of(
+        st.builds(TextPart, texts()), st.builds(ReasoningPart, texts(), _metadata), _calls(max_depth), _calls(max_depth)
+    )
     message = st.builds(
         AgentMessage,
-        _chosen(_IDS),
-        _chosen(("user", "assistant", "assistant")),
-        st.lists(st.one_of(parts), max_size=4).map(tuple),
+        _ids,
+        st.sampled_from(("user", "assistant", "assistant")),
+        st.lists(parts, max_size=4).map(lambda row: tuple(row)),
     )
-    return st.lists(message, max_size=4).map(tuple)
+    return st.lists(message, max_size=max_size).map(lambda row: tuple(row))
 
 
 @st.composite
 def _calls(draw: DrawFn, max_depth: int) -> ToolPart:
-    state: ToolCallState = draw(_chosen(("running", "awaiting-confirmation", "done", "error", "cancelled")))
-    name = draw(_chosen(_NAMES))
-    agent = None
+    """A call in any state, with the fields that this state has."""
+    name = draw(_names)
+    state = draw(st.sampled_from(_CALL_STATES))
+    agent: AgentRun | None = None
     if max_depth and name.startswith(DELEGATE_PREFIX) and draw(st.booleans()):
-        agent = AgentRun(name.removeprefix(DELEGATE_PREFIX), draw(messages(max_depth - 1)))
+        agent = AgentRun(name.removeprefix(DELEGATE_PREFIX), draw(messages(max_depth - 1, 2)))
     return ToolPart(
-        draw(_chosen(_IDS)),
-        name,
-        draw(json_values(3)),
-        state,
-        draw(_outputs()) if state == "done" else UNSET,
-        draw(texts()) if state in ("error", "cancelled") else None,
-        draw(_chosen((None, "Click"))) if state == "awaiting-confirmation" else None,
-        agent,
-        draw(_metadata()),
+        id=draw(_ids),
+        name=name,
+        input=draw(_contents),
+        state=state,
+        output=draw(_contents) if state == "done" else UNSET,
+        error=draw(_failures) if state in ("error", "cancelled") else None,
+        prompt=draw(_prompts) if state == "awaiting-confirmation" else None,
+        agent=agent,
+        provider_metadata=draw(_metadata),
     )
 
 
+@cache
 def states() -> SearchStrategy[SessionState]:
-    """Any state: made by a log, or of any messages."""
-    made = st.builds(
-        SessionState,
-        messages(),
-        _chosen(("idle", "streaming", "error")),
-        st.one_of(st.none(), st.builds(SessionError, texts(), _chosen((None, "network")))),
-    )
-    return st.one_of(logs().map(fold), made)
+    """Any state: made by a log, or of any messages, any status and any error."""
+    errors = st.none() | st.builds(SessionError, texts(), st.sampled_from(_CODES))
+    return logs().map(fold) | st.builds(SessionState, messages(), st.sampled_from(_STATUSES), errors)
