@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Literal, TypeAlias
 from urllib.parse import quote
 
@@ -29,6 +29,7 @@ __all__ = (
     "Synchronous",
     "connect_reader",
     "connect_writer",
+    "refuse_foreign",
     "sqlite_errors",
 )
 
@@ -119,8 +120,10 @@ def connect_writer(path: str, timeout: float, synchronous: Synchronous) -> sqlit
 
 def _recognise(connection: sqlite3.Connection, path: str) -> None:
     try:
-        found = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        # In one statement, so of one moment: another process may be making this very database.
+        found, tables = connection.execute(
+            "SELECT (SELECT application_id FROM pragma_application_id), count(*) FROM sqlite_schema"
+        ).fetchone()
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
             raise ForeignDatabase(path, "the file is no SQLite database") from error
@@ -129,6 +132,22 @@ def _recognise(connection: sqlite3.Connection, path: str) -> None:
         return
     if found != 0 or tables:
         raise ForeignDatabase(path, f"its application id is {found:#x}, not {APPLICATION_ID:#x}")
+
+
+def refuse_foreign(path: str) -> None:
+    """Raise ForeignDatabase for another program's file, leaving it and the folder around it exactly as they are.
+
+    Opened to write, even a file that is refused would have its journal rolled back, or its WAL moved into it.
+    """
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    # Without a WAL the file is all there is, and `immutable` makes no files beside it.
+    how = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?{how}", uri=True)) as connection:
+            _recognise(connection, path)
+    except sqlite3.Error:
+        return  # whatever it is, opening it says it better
 
 
 def connect_reader(path: str, timeout: float) -> sqlite3.Connection:

@@ -36,7 +36,7 @@ from ..protocol import (
     Tombstone,
 )
 from . import operations
-from .connection import Synchronous, connect_reader, connect_writer, sqlite_errors
+from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, sqlite_errors
 from .filelock import FileLock
 from .followers import Followers
 from .listing import list_sessions
@@ -106,6 +106,7 @@ class SqliteStore:
         path = _absolute(path)
         if not allow_network:
             refuse_network(path)
+        refuse_foreign(path)
         try:
             lock = FileLock(f"{path}-lock", timeout)
         except OSError as error:
