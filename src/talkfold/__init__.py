@@ -36,6 +36,7 @@ from .codec import (
     encode_state,
 )
 from .errors import (
+    AdapterBusy,
     AmbiguousSession,
     CursorAhead,
     DamagedLine,
@@ -95,6 +96,7 @@ __all__ = (
     "DELEGATE_PREFIX",
     "EMPTY_SESSION",
     "UNSET",
+    "AdapterBusy",
     "AgentMessage",
     "AgentPart",
     "AgentRun",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .log import LoggedAction
 
 __all__ = (
+    "AdapterBusy",
     "AmbiguousSession",
     "CursorAhead",
     "DamagedLine",
@@ -223,6 +224,23 @@ class MetadataKeyNotAllowed(TalkfoldError):
             "Name the key in metadata_keys when the store is opened.",
         )
         self.key = key
+
+
+class AdapterBusy(TalkfoldError):
+    """An adapter cannot change its model while a reply or a download goes on (``busy_with``)."""
+
+    code = "adapter_busy"
+    fault: ClassVar[Fault] = "caller"
+    exit_code = 2
+    http_status = 409
+
+    def __init__(self, adapter_id: str, busy_with: str) -> None:
+        super().__init__(
+            f"the adapter {adapter_id!r} is busy with {busy_with}",
+            "Wait until it is over, or stop it, and select the model again.",
+        )
+        self.adapter_id = adapter_id
+        self.busy_with = busy_with
 
 
 # ---- the session is not as the caller thinks --------------------------------------------------------------
