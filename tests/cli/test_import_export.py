@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -129,11 +128,10 @@ def test_a_call_without_a_result_is_told(talkfold: Talkfold) -> None:
 
 
 def test_an_interrupted_import_goes_on(talkfold: Talkfold) -> None:
-    """Killed between making a session and storing its log, an import leaves an empty session: it is no obstacle."""
-    empty = json.dumps({"talkfold": 1, "session": {"id": "chat-1"}}).encode()
-    assert talkfold("import", "-", stdin=empty + b"\n").code == 0
-    assert talkfold("import", "--format", "openai", "-", stdin=jsonl(CHATS)).code == 0
-    assert talkfold("export", "chat-1", "--format", "openai").json == CHATS[0]
+    """A session and its log are stored together, so what an import left behind when it died is whole."""
+    assert talkfold("import", "--format", "openai", "-", stdin=jsonl(CHATS[:1])).code == 0
+    assert talkfold("import", "--format", "openai", "-", "--skip-existing", stdin=jsonl(CHATS)).code == 0
+    assert [talkfold("export", chat["id"], "--format", "openai").json for chat in CHATS] == CHATS
 
 
 def test_an_owner_sees_only_their_own(talkfold: Talkfold) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ..codec import TornLine, decode_json, read_jsonl
-from ..errors import AmbiguousSession, InvalidAction, SessionErased, SessionExists, SessionNotFound
+from ..errors import AmbiguousSession, InvalidAction, SessionErased, SessionNotFound
 from ..log import Entry
 from ..model import Json
 from ..protocols.native import read_sessions
@@ -104,7 +104,7 @@ READERS: Mapping[ImportFormat, Reader] = {"native": _native_sessions, "openai": 
 
 
 async def is_taken(store: SessionStore, conversation: Conversation) -> bool:
-    """Whether its id is used already. An empty session is not in the way: an interrupted import left it."""
+    """Whether its id is used already by its owner, or was once."""
     if conversation.id is None:
         return False
     try:
@@ -113,22 +113,15 @@ async def is_taken(store: SessionStore, conversation: Conversation) -> bool:
         return False
     except (SessionErased, AmbiguousSession):
         return True
-    return session.owner == conversation.owner and session.number > 0
+    return session.owner == conversation.owner
 
 
 async def store_conversation(store: SessionStore, conversation: Conversation) -> Session:
-    """Store one conversation: its whole log in one transaction. Raises SessionExists, SessionErased."""
-    owner = conversation.owner
-    try:
-        session = await store.create(
-            conversation.id, owner=owner, title=conversation.title, metadata=conversation.metadata
-        )
-    except SessionExists:
-        if conversation.id is None or await is_taken(store, conversation):
-            raise
-        session = await store.update(
-            conversation.id, owner=owner, title=conversation.title, metadata=conversation.metadata
-        )
-    if conversation.entries:
-        await store.append(session.id, conversation.entries, expected=0, owner=owner)
-    return await store.get(session.id, owner=owner)
+    """Store one conversation, session and log in one transaction. Raises SessionExists, SessionErased."""
+    return await store.create(
+        conversation.id,
+        owner=conversation.owner,
+        title=conversation.title,
+        metadata=conversation.metadata,
+        actions=conversation.entries,
+    )

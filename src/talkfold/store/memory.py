@@ -162,13 +162,17 @@ class MemoryStore:
         owner: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        actions: Sequence[Loggable] = (),
     ) -> Session:
         check_name("session_id", session_id)
         check_name("owner", owner)
         check_title(title)
         encoded = encode_metadata("metadata", metadata)
+        batch = prepare(actions) if actions else None
         record = self._add(self._new_id() if session_id is None else session_id, owner)
         record.title, record.metadata = title, encoded
+        if batch is not None:
+            self._log(record, batch)
         return record.row()
 
     async def get(self, session_id: str, *, owner: str | None = None) -> Session:

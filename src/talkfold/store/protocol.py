@@ -148,8 +148,13 @@ class SessionStore(Protocol):
         owner: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        actions: Sequence[Loggable] = (),
     ) -> Session:
-        """Make an empty session; without an id, a new random one. Raises SessionExists, SessionErased."""
+        """Make a session; without an id, under a new random one.
+
+        It is empty, or has these actions as its first: session and log in one transaction, so an import that dies
+        leaves the whole conversation or nothing. Raises SessionExists, SessionErased, and what ``append`` does.
+        """
         ...
 
     async def get(self, session_id: str, *, owner: str | None = None) -> Session:

@@ -58,9 +58,20 @@ def _refuse_taken(tx: Transaction, session_id: str, owner: str | None) -> None:
     raise SessionExists(session_id)
 
 
-def create(tx: Transaction, session_id: str, owner: str | None, title: str | None, metadata: bytes | None) -> Session:
+def create(
+    tx: Transaction,
+    session_id: str,
+    owner: str | None,
+    title: str | None,
+    metadata: bytes | None,
+    batch: Batch | None,
+) -> Session:
     _refuse_taken(tx, session_id, owner)
-    return session_of(tx.connection, _insert_session(tx, session_id, owner, title, metadata))
+    key = _insert_session(tx, session_id, owner, title, metadata)
+    if batch is not None:
+        tx.log(tx.head_of(key), batch)
+        tx.flush()
+    return session_of(tx.connection, key)
 
 
 def append(

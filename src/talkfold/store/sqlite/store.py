@@ -185,6 +185,7 @@ class SqliteStore:
         owner: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        actions: Sequence[Loggable] = (),
     ) -> Session:
         check_name("session_id", session_id)
         check_name("owner", owner)
@@ -197,6 +198,7 @@ class SqliteStore:
                 owner=owner,
                 title=title,
                 metadata=encoded,
+                batch=prepare(actions) if actions else None,
             )
         )
 

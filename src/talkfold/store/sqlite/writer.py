@@ -176,8 +176,8 @@ class Writer:
                 connection.execute("VACUUM")
             finally:
                 connection.execute("PRAGMA temp_store = MEMORY")
-                emptied = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-            return emptied
+                busy = int(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            return not busy
 
     async def close(self) -> None:
         """Commit what is queued, then close the connection; callers who still wait get their answers."""

@@ -47,6 +47,21 @@ class Sessions(UsesStore):
             assert await store.read("s") == ()
             assert (await store.state("s")).number == 0
 
+    async def test_a_session_can_be_made_with_its_first_actions(self) -> None:
+        async with self.open() as store:
+            made = await store.create("s", title="Weather", actions=CONVERSATION)
+            assert made == await store.get("s")
+            assert made.number == len(CONVERSATION)
+            assert [row.action for row in await store.read("s")] == list(CONVERSATION)
+            assert (await store.check("s")).problems == ()
+
+    async def test_bad_first_actions_make_no_session(self) -> None:
+        async with self.open() as store:
+            with pytest.raises(TalkfoldError):
+                await store.create("s", actions=[*CONVERSATION, b'{"type":"nonsense"}'])
+            with pytest.raises(SessionNotFound):
+                await store.get("s")
+
     async def test_a_session_without_an_id_gets_a_new_one(self) -> None:
         async with self.open() as store:
             made = [await store.create() for _ in range(20)]
