@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from types import UnionType
+from typing import TypeAlias, Union, get_args, get_origin
 
 import msgspec
 
@@ -19,7 +21,7 @@ _ACTIONS: msgspec.json.Decoder[list[SessionAction]] = msgspec.json.Decoder(list[
 
 
 def _tags(union: object) -> tuple[str, ...]:
-    return tuple(str(member.__struct_config__.tag) for member in union.__args__)  # type: ignore[attr-defined]
+    return tuple(str(member.__struct_config__.tag) for member in get_args(union))
 
 
 _ACTION_TYPES = _tags(SessionAction)
@@ -76,6 +78,9 @@ def encode_action(action: SessionAction, *, max_bytes: int = MAX_ACTION_BYTES, m
     into something alike), InvalidAction for a field of the wrong type, TooLarge and TooDeep. Two surrogate
     halves that stand side by side are one character on the wire, as in JavaScript.
     """
+    _refuse_mistyped(action, "an action", _ACTION_KINDS, "$")
+    if type(action) is Part:
+        _refuse_mistyped(action.part, "a stream part", _PART_KINDS, "$.part")
     _refuse_unjson(action, max_depth)
     body = checked(encoded(action, "action", max_depth), "action", max_bytes, max_depth)
     _decode(body, "action", max_depth)  # msgspec writes what the fields hold without looking at their types
@@ -89,7 +94,7 @@ def encode_actions(actions: Sequence[SessionAction]) -> list[bytes]:
             if type(action) is Part and _FREE_FIELDS[type(action.part)]:
                 _refuse_unjson(action, MAX_DEPTH - _AROUND)
         blob = _LINES.encode_lines(actions)
-        if len(blob) <= MAX_ACTION_BYTES and len(_ACTION.decode_lines(blob)) == len(actions):
+        if len(blob) <= MAX_ACTION_BYTES and _ACTION.decode_lines(blob) == list(actions):
             return blob.split(b"\n")[:-1]
     except (TalkfoldError, msgspec.DecodeError, UnicodeEncodeError, RecursionError, TypeError, KeyError):
         pass  # one of them needs the exact path, or its own error
@@ -107,13 +112,45 @@ def _refuse_unjson(action: SessionAction, max_depth: int) -> None:
             refuse_unjson(getattr(action.part, field), f"$.part.{name}", what="action", max_depth=max_depth)
 
 
+def _refuse_mistyped(struct: object, what: str, kinds: _Kinds, path: str) -> None:
+    # msgspec writes bytes, dates and more as strings, which would come back as another value.
+    fields = kinds.get(type(struct))
+    if fields is None:
+        raise InvalidAction("action", f"expected {what}, got {type(struct).__name__}", path)
+    for field, name, kind in fields:
+        value = getattr(struct, field)
+        if not isinstance(value, kind):
+            raise InvalidAction("action", f"expected {kind[0].__name__}, got {type(value).__name__}", f"{path}.{name}")
+
+
+_Kinds: TypeAlias = "Mapping[type, tuple[tuple[str, str, tuple[type, ...]], ...]]"
+"""The fields of each struct that hold words or numbers: name, name on the wire, and the types that may stand there."""
+
+
+def _kinds(union: object) -> _Kinds:
+    return {
+        member: tuple(
+            (field.name, field.encode_name, _types(field.type))
+            for field in msgspec.structs.fields(member)
+            if field.name not in ("part", *_FREE_NAMES)
+        )
+        for member in get_args(union)
+    }
+
+
+def _types(annotation: object) -> tuple[type, ...]:
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    return tuple(member if isinstance(member, type) else str for member in members)
+
+
+_FREE_NAMES = ("input", "output", "provider_metadata")
+_ACTION_KINDS = _kinds(SessionAction)
+_PART_KINDS = _kinds(AgentStreamPart)
 _FREE_FIELDS = {
     member: tuple(
-        (field.name, field.encode_name)
-        for field in msgspec.structs.fields(member)
-        if field.name in ("input", "output", "provider_metadata")
+        (field.name, field.encode_name) for field in msgspec.structs.fields(member) if field.name in _FREE_NAMES
     )
-    for member in AgentStreamPart.__args__
+    for member in get_args(AgentStreamPart)
 }
 
 

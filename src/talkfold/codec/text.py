@@ -46,9 +46,11 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*\\[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _BYTE = re.compile(r"(.*?) ?\(byte (\d+)\)")
 _AT = re.compile(r"(.*) - at `(.*)`", re.DOTALL)
+_OUT_OF_RANGE = "out of range"
 _GAP = re.compile(r"[ \t\r\n]*[{,:]?[ \t\r\n]*")
 _SCANNER = json.JSONDecoder()
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Any)
@@ -57,10 +59,15 @@ _FREE_FIELDS = frozenset(("input", "output", "providerMetadata"))
 
 
 def utf8(text: str) -> bytes:
-    """JSON text as UTF-8; a raw lone surrogate in it, which UTF-8 cannot hold, as its ``\\udXXX`` escape."""
+    """JSON text as UTF-8; a raw lone surrogate in it, which UTF-8 cannot hold, as its ``\\udXXX`` escape.
+
+    Raises InvalidJson for one that stands behind a backslash, where the escape would be read as something else.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError:
+        if _ESCAPED_SURROGATE.search(text):
+            raise InvalidJson("half a surrogate pair is no escape") from None
         return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text).encode()
 
 
@@ -95,10 +102,12 @@ def decoded(decoder: msgspec.json.Decoder[T], data: bytes, what: str, max_depth:
         try:
             return decoder.decode(data)
         except msgspec.ValidationError as error:
-            _refuse(error, what)
+            if _OUT_OF_RANGE not in str(error):
+                _refuse(error, what)
         except msgspec.DecodeError as error:
             if _SURROGATE_ESCAPE.search(data) is None:
                 raise _malformed(str(error)) from None
+        # Half a surrogate pair, or a number that msgspec does not read and Python may.
         return _exactly(cast("type[T]", decoder.type), data, what)
     except RecursionError:
         # The limit was kept, but the caller's own stack has left too little room.
@@ -194,8 +203,6 @@ def _drop_unwritable_keys(document: object) -> None:
 def _refuse(error: msgspec.ValidationError, what: str) -> NoReturn:
     found = _AT.fullmatch(str(error))
     reason, path = (found[1], found[2]) if found else (str(error), "$")
-    if reason.endswith("out of range"):
-        raise InvalidJson(f"{reason[0].lower()}{reason[1:]} at {path}") from None
     raise InvalidAction(what, reason[0].lower() + reason[1:], path) from None
 
 
