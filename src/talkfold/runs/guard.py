@@ -55,8 +55,13 @@ async def guarded(
 
     stopped = anyio.CancelScope()
     late = anyio.CancelScope()
-    unsubscribe = signal.subscribe(to_loop(stopped.cancel))
-    relay = signal.subscribe(lambda: given_up.abort(signal.reason or "aborted"))
+    cancel = to_loop(stopped.cancel)
+
+    def give_up() -> None:
+        given_up.abort(signal.reason or "aborted")  # first: the work may look at it while it is cancelled
+        cancel()
+
+    unsubscribe = signal.subscribe(give_up)
     try:
         await checkpoint()  # a caller that is cancelled already starts nothing
         with stopped, late:
@@ -69,7 +74,6 @@ async def guarded(
         _cancel_again(cancellation)
     finally:
         unsubscribe()
-        relay()
     if ended:
         return ended[0]
     code, reason = _without_end(signal, late.cancel_called, timeout, given_up)

@@ -151,14 +151,14 @@ def _plain(value: object) -> Json:
     except RecursionError:
         raise TooDeep("result", MAX_OUTPUT_DEPTH) from None
     except TypeError as error:
-        raise NotJsonValue("the result", str(error)[:1].lower() + str(error)[1:]) from None
+        raise NotJsonValue("the result", str(error)) from None
 
 
 def _text_of(value: object) -> str:
     """msgspec knows no subclass of str, though escaped HTML and the like are nothing but text."""
     if isinstance(value, str):
         return str.__str__(value)
-    raise NotImplementedError
+    raise TypeError(f"{type(value).__name__} has no JSON form of its own")
 
 
 def _listed(value: object) -> Json:

@@ -59,8 +59,8 @@ def _poster() -> _Post:
 async def in_thread(call: Callable[[], _T], name: str) -> Ended[_T]:
     """Run a blocking call in a thread of its own, with this task's context variables, and say how it ended.
 
-    When the waiting task is cancelled the thread is left to itself: nobody can end it, its end is not looked at,
-    and it does not keep the process alive. Raises RuntimeError when no thread can be started.
+    When the waiting task is cancelled before the call ended, the thread is left to itself: nobody can end it, its end
+    is not looked at, and it does not keep the process alive. Raises RuntimeError when no thread can be started.
     """
     finished = anyio.Event()
     tell = to_loop(finished.set)
@@ -75,5 +75,9 @@ async def in_thread(call: Callable[[], _T], name: str) -> Ended[_T]:
         tell()
 
     Thread(target=body, name=name, daemon=True).start()
-    await finished.wait()
+    try:
+        await finished.wait()
+    except anyio.get_cancelled_exc_class():
+        if not ended:  # what has been done is told, even if the news of it came second
+            raise
     return ended[0]

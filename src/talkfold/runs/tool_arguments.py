@@ -86,7 +86,7 @@ def _faults(kind: type[Struct], given: dict[str, Json]) -> Iterator[str]:
         for name in given:
             if name not in known and name != kind.__struct_config__.tag_field:
                 near = get_close_matches(name, known, 1)
-                yield f"{name}: no such argument" + (f", did you mean {near[0]}?" if near else "")
+                yield f"{name}: no such argument" + (f" (did you mean {near[0]}?)" if near else "")
 
 
 def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
