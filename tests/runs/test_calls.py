@@ -280,8 +280,9 @@ async def test_stopped_after_an_async_tool_ended_the_result_is_the_truth() -> No
     assert (output.is_error, output.text) == (False, "it did run")
 
 
-async def test_stopped_after_a_sync_tool_ended_the_result_is_the_truth() -> None:
-    """Its thread has ended, but the loop has not heard of it yet when Stop comes."""
+@pytest.mark.parametrize("stop_comes_first", [False, True])
+async def test_stopped_while_a_sync_tool_ends_the_result_is_the_truth(stop_comes_first: bool) -> None:
+    """Its thread has ended when the loop hears of both, in either order."""
     slow, controller, outputs = Slow(False), AbortController(), list[ToolOutput]()
 
     async def calling() -> None:
@@ -290,10 +291,12 @@ async def test_stopped_after_a_sync_tool_ended_the_result_is_the_truth() -> None
     async with anyio.create_task_group() as group:
         group.start_soon(calling)
         await slow.has_started()
+        if stop_comes_first:
+            controller.abort("stop")
         slow.go.set()
         for thread in threading.enumerate():
             if thread.name == "talkfold tool slow":
-                thread.join(20)
+                thread.join(20)  # the loop stands still meanwhile
         controller.abort("stop")
     assert (outputs[0].is_error, outputs[0].text) == (False, "late")
 
@@ -340,6 +343,15 @@ async def test_a_caller_that_was_cancelled_before_starts_nothing(is_async: bool)
         ran.append("went on")
     assert scope.cancelled_caught
     assert ran == []
+
+
+@each_kind
+async def test_nothing_of_a_cancellation_is_left_behind_its_scope(is_async: bool) -> None:
+    slow = Slow(is_async)
+    with anyio.move_on_after(0.05):
+        assert (await Toolbox(slow.tool).call(ToolCallRequest("c1", "slow", {}))).is_error
+    await anyio.sleep(0.01)  # would raise
+    slow.given_up("the run was cancelled")
 
 
 @each_kind

@@ -15,6 +15,7 @@ import pytest
 from talkfold import InvalidAction, NotJsonValue, Part, TooDeep, TooLarge, ToolError, ToolResult, encode_action
 from talkfold.codec import decode_json
 from talkfold.runs import ToolErrorCode, ToolOutput, error_output, output_of, tool_outcome
+from talkfold.runs.output import MAX_OUTPUT_BYTES
 
 EXACT = (
     b'{"zeta":1,"_meta":{"b":2,"a":[1.0,10000000000000000000000,-0.0]},"structuredContent":null,'
@@ -191,8 +192,12 @@ def test_the_limits_are_those_of_the_log() -> None:
         output_of(_nested(199))
     with pytest.raises(TooDeep):
         encode_action(Part(ToolResult("c1", _nested(199).raw)))
-    with pytest.raises(TooLarge):
-        output_of("x" * (16 * 2**20))
+    around = len(output_of("").to_json())
+    largest = output_of("x" * (MAX_OUTPUT_BYTES - around))
+    assert encode_action(Part(ToolResult("c1", largest.raw)))
+    for size in (MAX_OUTPUT_BYTES - around + 1, 16 * 2**20):
+        with pytest.raises(TooLarge):
+            output_of("x" * size)
 
 
 def test_the_part_that_ends_a_call() -> None:

@@ -30,6 +30,7 @@ def test_a_listener_hears_it_once_and_a_late_one_at_once() -> None:
     assert heard == ["stop"]
     controller.signal.subscribe(lambda: heard.append("late"))
     assert heard == ["stop", "late"]
+    assert controller.signal._listeners == {}, "who was told is let go"
 
 
 def test_who_has_unsubscribed_hears_nothing() -> None:
