@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from sys import maxsize
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from ._order import Call, Rows, jump_from
 from ._utf16 import joined
@@ -27,57 +27,50 @@ conversation, has few of them, and an index costs several searches."""
 
 
 class DraftMessage:
-    """A message that is being changed. An open run of text is a list of chunks beside the parts, joined once."""
+    """A message that is being changed. Text that grows is a list of chunks among the parts, joined at the end."""
 
-    __slots__ = ("_chunks", "_opened", "id", "origin", "parts", "role")
+    __slots__ = ("id", "origin", "parts", "role")
 
     def __init__(self, message_id: str, role: Role, origin: AgentMessage | None = None) -> None:
         self.id = message_id
         self.role: Role = role
         self.origin = origin
-        self.parts: list[AgentPart] = list(origin.parts) if origin else []
-        self._chunks: list[str] | None = None
-        self._opened: TextPart | None = None
+        self.parts: list[AgentPart | list[str]] = [*origin.parts] if origin else []
 
     def open_text(self) -> list[str]:
         """The chunks of the text at the end, for a delta that is about to be added."""
-        chunks = self._chunks
-        if chunks is None:
-            chunks = self._chunks = []
-            last = self.parts[-1] if self.parts else None
-            if type(last) is TextPart:
-                self.parts.pop()
-                self._opened = last
-                chunks.append(last.text)
+        parts = self.parts
+        last = parts[-1] if parts else None
+        if type(last) is list:
+            return last
+        chunks: list[str] = []
+        if type(last) is TextPart:
+            chunks.append(last.text)
+            parts[-1] = chunks
+        else:
+            parts.append(chunks)
         return chunks
 
-    def close_text(self) -> None:
-        """Make the chunks a part."""
-        if self._chunks is None:
-            return
-        text, opened = "".join(self._chunks), self._opened
-        same = opened is not None and len(text) == len(opened.text)
-        self.parts.append(opened if opened is not None and same else TextPart(joined(text)))
-        self._chunks = self._opened = None
-
-    def cut(self, count: int) -> None:
-        """Keep the first parts only; an open text, which stands after them, goes."""
-        self._chunks = self._opened = None
-        del self.parts[count:]
-
-    def has_more_than(self, count: int) -> bool:
-        return len(self.parts) > count or self._chunks is not None
-
     def frozen(self) -> AgentMessage:
-        self.close_text()
-        origin = self.origin
-        if (
-            origin is not None
-            and len(origin.parts) == len(self.parts)
-            and all(a is b for a, b in zip(origin.parts, self.parts, strict=True))
-        ):
+        """The message as it is now; its origin, and the parts of its origin, where nothing changed."""
+        parts, origin = self.parts, self.origin
+        before = origin.parts if origin else ()
+        for at, part in enumerate(parts):
+            if type(part) is list:
+                parts[at] = _text(part, before, at)
+        if origin and len(parts) == len(before) and all(a is b for a, b in zip(parts, before, strict=True)):
             return origin
-        return AgentMessage(self.id, self.role, tuple(self.parts))
+        return AgentMessage(self.id, self.role, cast("tuple[AgentPart, ...]", tuple(parts)))
+
+
+def _text(chunks: list[str], before: Sequence[AgentPart], at: int) -> TextPart:
+    text = "".join(chunks)
+    if at < len(before):
+        opened = before[at]
+        # Deltas without a letter leave even such a text as it was whose halves are not joined.
+        if type(opened) is TextPart and text == opened.text:
+            return opened
+    return TextPart(joined(text))
 
 
 AnyMessage: TypeAlias = AgentMessage | DraftMessage
@@ -168,12 +161,12 @@ class Level:
         self._shared = min(self._shared, len(self.messages))
         message = self.messages[place]
         if type(message) is DraftMessage:
-            if message.has_more_than(count):
+            if len(message.parts) > count:
                 self._forget(place, message, count)
-                message.cut(count)
+                del message.parts[count:]
         elif len(message.parts) > count:
             self._forget(place, message, count)
-            self.thawed(place).cut(count)
+            del self.thawed(place).parts[count:]
 
     def _forget(self, place: int, message: AnyMessage, start: int) -> None:
         if not self.nodes:

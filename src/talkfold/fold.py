@@ -56,22 +56,27 @@ def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) 
     Never raises on typed actions. Messages and parts that no action touched are shared with the start state.
     """
     draft = _Draft(state)
-    # Most of a log is text: as long as deltas go on for one message, they only add to its list of chunks.
+    # Most of a log is text: as long as deltas go on for one message, they are only collected. They are joined when
+    # the next text is opened, not all at the end, where every one of them has long left the processor's cache.
     message_id = within = None
-    add: Callable[[str], None] = _nowhere
+    text: list[str] = []
+    deltas: list[str] = []
+    add = deltas.append
     for action in actions:
         if type(action) is Part:
             part = action.part
             if type(part) is TextDelta:
-                if part.message_id == message_id and action.within == within:
+                if part.message_id == message_id and (action.within is within or action.within == within):
                     add(part.delta)
                     continue
-                chunks = draft.open_text(action.within, part.message_id)
-                if chunks is None:
+                opened = draft.open_text(action.within, part.message_id)
+                if opened is None:
                     message_id = None
-                else:
-                    message_id, within, add = part.message_id, action.within, chunks.append
-                    add(part.delta)
+                    continue
+                text.append("".join(deltas))
+                deltas.clear()
+                add(part.delta)
+                text, message_id, within = opened, part.message_id, action.within
                 continue
             message_id = None
             level = draft.session if action.within is None else draft.run(action.within)
@@ -80,11 +85,8 @@ def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) 
             continue
         message_id = None
         _ACTIONS[type(action)](draft, action)
+    text.append("".join(deltas))
     return draft.frozen()
-
-
-def _nowhere(delta: str) -> None:
-    """Where deltas go before the first message is open: no delta gets there."""
 
 
 class _Draft:
@@ -170,7 +172,7 @@ class _Draft:
         level.append(DraftMessage(part.message_id, "assistant"))
 
     def open_text(self, within: str | None, message_id: str) -> list[str] | None:
-        """The open text of a message, or None when there is no such message."""
+        """The text at the end of a message, in chunks, or None when there is no such message."""
         level = self.session if within is None else self.run(within)
         place = level.find_message(message_id) if level else -1
         return level.thawed(place).open_text() if level and place >= 0 else None
@@ -193,10 +195,9 @@ class _Draft:
         place = level.find_message(message_id)
         if place < 0:
             return None
-        message = level.thawed(place)
-        message.close_text()
-        message.parts.append(part)
-        return place, len(message.parts) - 1
+        parts = level.thawed(place).parts
+        parts.append(part)
+        return place, len(parts) - 1
 
     def end_call(self, level: Level, part: ToolResult | ToolError) -> None:
         place = level.find_call(part.id)
