@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from talkfold.actions import SessionAction
+from talkfold.actions import Part, SessionAction, TextDelta
 from talkfold.codec import decode_actions
 from talkfold.fold import fold
 
@@ -23,9 +23,22 @@ async def fold_decoded(bench: Bench) -> list[Line]:
     """Actions that are Python objects already."""
     count = bench.size(100_000, 20_000)
     actions = conversation(count)
-    times = await in_turns([_timed("fold", lambda: fold(actions), count)], bench.size(15, 5))
-    rate = 1 / times["fold"].median / 1e6
-    return [Line("fold decoded actions", "3 M/s", f"{rate:.2f} M/s", rate >= 3)]
+    contenders = [_timed("fold", lambda: fold(actions), count), _timed("loop", lambda: _look_at(actions), count)]
+    times = await in_turns(contenders, bench.size(15, 5))
+    rate, most = (1 / times[name].median / 1e6 for name in ("fold", "loop"))
+    reached = f"{rate:.2f} M/s (a loop that only collects the text: {most:.2f} M/s)"
+    return [Line("fold decoded actions", "3 M/s", reached, rate >= 3)]
+
+
+def _look_at(actions: Sequence[SessionAction]) -> None:
+    """The least that any fold in Python must do: tell the actions apart, and collect the text. It says how fast this
+    machine is today, and how much of the fold's time is the fold's own."""
+    chunks: list[str] = []
+    for action in actions:
+        if type(action) is Part:
+            part = action.part
+            if type(part) is TextDelta and part.message_id is not None and action.within is None:
+                chunks.append(part.delta)
 
 
 async def fold_bytes(bench: Bench) -> list[Line]:

@@ -19,7 +19,7 @@ from .logs import bodies, conversation
 from .measure import Contender, Stopwatch, Timing, in_turns
 from .stores import Store
 from .table import Line, duration, peer_ratios
-from .talkfold_store import TALKFOLD
+from .talkfold_store import FILE, TALKFOLD, drop_snapshots
 
 __all__ = ("load_ten_thousand", "long_session")
 
@@ -27,34 +27,46 @@ Ask = Callable[[SessionStore], Awaitable[object]]
 
 
 async def load_ten_thousand(bench: Bench) -> list[Line]:
-    """Every action of a session read, decoded and folded; the peers give back their own items, not folded."""
+    """The state of a session, from its first action and from its snapshot; the peers give back their own items, with
+    nothing folded."""
     count = bench.size(10_000, 2_000)
     rows = bodies(conversation(count))
-    contenders: list[Contender] = []
+    whole, cached = f"load and fold {count:,} actions, cold", "the same, from its snapshot"
     async with bench.scratch() as folder:
+        contenders: list[Contender] = []
         for number, store in enumerate((TALKFOLD, *bench.peers)):
             place = folder / str(number)
             place.mkdir()
             # Those that write one item at a time get a fifth, and the time is scaled: they are slow to fill.
             part = count if store.batches else count // 5
             await fill(store, place, store.prepare(rows[:part]))
-            contenders.append(_loading(store, place, units=part))
-        times = await in_turns(contenders, bench.size(15, 4))
-    whole = {name: _times(timing, count) for name, timing in times.items()}
-    ours = whole.pop(TALKFOLD.name)
-    work = f"load and fold {count:,} actions, cold"
-    return [Line(work, "30 ms", duration(ours.median), ours.median <= 0.03, peer_ratios(ours, whole))]
+            contenders.append(_loading(store.name, store, place, part))
+        ours = folder / "0"
+        contenders += [
+            _loading(cached, TALKFOLD, ours, count),
+            _loading(whole, TALKFOLD, ours, count, before=lambda: drop_snapshots(ours)),
+        ]
+        times = await in_turns(contenders[1:], bench.size(15, 4))
+    scaled = {name: _times(timing, count) for name, timing in times.items()}
+    lines: list[Line] = []
+    for work in (whole, cached):
+        found = scaled[work]
+        peers = {peer.name: scaled[peer.name] for peer in bench.peers}
+        lines.append(Line(work, "30 ms", duration(found.median), found.median <= 0.03, peer_ratios(found, peers)))
+    return lines
 
 
-def _loading(store: Store, place: Path, units: int) -> Contender:
+def _loading(name: str, store: Store, place: Path, units: int, before: Callable[[], None] | None = None) -> Contender:
     async def turn(watch: Stopwatch) -> None:
+        if before is not None:
+            before()
         async with store.opened(place) as opened:
             log = await opened.log("s-1")
             with watch.running():
                 loaded = await log.load()
         assert loaded == units
 
-    return Contender(store.name, turn, units)
+    return Contender(name, turn, units)
 
 
 async def long_session(bench: Bench) -> list[Line]:
@@ -64,7 +76,7 @@ async def long_session(bench: Bench) -> list[Line]:
     lines: list[Line] = []
     async with bench.scratch() as folder:
         await fill(TALKFOLD, folder, conversation(count))
-        path = str(folder / "talkfold.db")
+        path = folder / FILE
         cold = await in_turns([_cold(name, path, ask) for name, ask in asks.items()], bench.size(25, 5))
         async with open_store(path) as store:
             warm = await in_turns([_warm(name, store, ask) for name, ask in asks.items()], bench.size(25, 5))
@@ -88,7 +100,7 @@ async def _payload(store: SessionStore) -> object:
     return encode_messages(retry_plan((await store.state("s-1")).state.messages).messages)
 
 
-def _cold(name: str, path: str, ask: Ask) -> Contender:
+def _cold(name: str, path: Path, ask: Ask) -> Contender:
     async def turn(watch: Stopwatch) -> None:
         async with open_store(path) as store:
             with watch.running():

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from talkfold._version import __version__
 from talkfold.actions import SessionAction
 from talkfold.codec import decode_action
 from talkfold.errors import SessionExists
-from talkfold.fold import fold
 from talkfold.store import SessionStore, open_store
 
 from .stores import Store
 
-__all__ = ("TALKFOLD", "TalkfoldLog", "TalkfoldStore")
+__all__ = ("FILE", "TALKFOLD", "TalkfoldLog", "TalkfoldStore", "drop_snapshots")
+
+FILE = "talkfold.db"
 
 
 class TalkfoldLog:
@@ -30,14 +32,8 @@ class TalkfoldLog:
         self._number = (await self._store.append(self._name, items, expected=self._number)).last
 
     async def load(self) -> int:
-        """Every action read, decoded and folded from the first one: no snapshot helps."""
-        number, count = 0, 0
-        state = fold(())
-        while rows := await self._store.read(self._name, after=number, limit=10_000):
-            state = fold((row.action for row in rows), state)
-            number, count = rows[-1].number, count + len(rows)
-        assert state.messages
-        return count
+        """The conversation's state; from the first action on when there are no snapshots."""
+        return (await self._store.state(self._name)).number
 
 
 class TalkfoldStore:
@@ -54,13 +50,19 @@ class TalkfoldStore:
         return TalkfoldLog(self.store, name, session.number)
 
 
+def drop_snapshots(folder: Path) -> None:
+    """Throw away every snapshot of a closed store: they are caches, and the next state is folded from the start."""
+    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
+        connection.execute("DELETE FROM snapshot")
+
+
 def _prepare(bodies: Sequence[bytes]) -> list[SessionAction]:
     return [decode_action(body) for body in bodies]
 
 
 @asynccontextmanager
 async def _opened(folder: Path) -> AsyncIterator[TalkfoldStore]:
-    async with open_store(str(folder / "talkfold.db")) as store:
+    async with open_store(folder / FILE) as store:
         yield TalkfoldStore(store)
 
 
