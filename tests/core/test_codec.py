@@ -42,6 +42,8 @@ from talkfold.codec import (
 from talkfold.codec.actions import _PAGE
 from talkfold.testing.strategies import actions, json_values, states, wild_logs
 
+pytestmark = pytest.mark.timeout(900)  # the long profile tries twenty times as often
+
 
 def carrying(value: Any) -> list[SessionAction]:
     """The actions that have a field for any JSON."""

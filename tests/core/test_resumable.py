@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from wire import same, same_messages
 
@@ -26,6 +27,8 @@ from talkfold import (
     session_reducer,
 )
 from talkfold.testing.strategies import logs, messages
+
+pytestmark = pytest.mark.timeout(900)  # the long profile tries twenty times as often
 
 
 def said(*parts: AgentPart, by: str = "assistant", id: str = "a") -> AgentMessage:  # noqa: A002
