@@ -204,6 +204,8 @@ CORRUPTED = {
     "another status": "state = CAST(replace(state, '\"idle\"', '\"error\"') AS BLOB)",
     "no JSON": "state = x'ff'",
     "nothing": "state = x''",
+    "another base": "base = (SELECT min(number) FROM snapshot)",
+    "a base that is later": "base = number",
     "another type": "state = CAST('[]' AS BLOB)",
 }
 
@@ -218,9 +220,9 @@ async def test_a_corrupted_one_is_found(path: Path, what: str) -> None:
         await store.append("s", [Stop()])
     with raw(path) as connection:
         newest = connection.execute("SELECT max(number) FROM snapshot").fetchone()[0]
-        before = connection.execute("SELECT keep, state FROM snapshot WHERE number = ?", (newest,)).fetchone()
+        before = connection.execute("SELECT * FROM snapshot WHERE number = ?", (newest,)).fetchone()
         connection.execute(f"UPDATE snapshot SET {CORRUPTED[what]} WHERE number = ?", (newest,))
-        assert connection.execute("SELECT keep, state FROM snapshot WHERE number = ?", (newest,)).fetchone() != before
+        assert connection.execute("SELECT * FROM snapshot WHERE number = ?", (newest,)).fetchone() != before
     async with opened(path) as store:
         problems = (await store.check("s")).problems
         assert [(problem.code, problem.number) for problem in problems] == [("snapshot", newest)]
@@ -230,7 +232,31 @@ async def test_a_corrupted_one_is_found(path: Path, what: str) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("what", ["no JSON", "nothing", "another type"])
+async def test_those_of_two_processes_are_all_checked(path: Path) -> None:
+    """Two processes take theirs side by side, so one may build on an older one than the last."""
+    async with opened(path) as one, opened(path) as two:
+        await one.create("s")
+        for turn in range(40):
+            await write((one, two)[turn % 2], chat(2))
+        assert (await one.check("s")).problems == ()
+        taken = rows(path)
+        assert (await one.check("s")).snapshots == len(taken)
+        assert any(base not in (0, before[0]) for before, (_, base, *_) in itertools.pairwise(taken)), "all in one row"
+    for number, *_ in taken:
+        with raw(path) as connection:
+            (body,) = connection.execute("SELECT state FROM snapshot WHERE number = ?", (number,)).fetchone()
+            broken = body.replace(b'"idle"', b'"error"').replace(b'"streaming"', b'"error"')
+            connection.execute("UPDATE snapshot SET state = ? WHERE number = ?", (broken, number))
+        async with opened(path) as store:
+            assert ("snapshot", number) in [
+                (problem.code, problem.number) for problem in (await store.check("s")).problems
+            ]
+        with raw(path) as connection:
+            connection.execute("UPDATE snapshot SET state = ? WHERE number = ?", (body, number))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("what", ["no JSON", "nothing", "another type", "a base that is later"])
 async def test_one_that_cannot_be_read_is_passed_over(path: Path, what: str) -> None:
     """A snapshot is a cache; one that is visibly broken must not stand between a person and the conversation."""
     actions = chat(30)

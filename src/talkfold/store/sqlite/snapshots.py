@@ -120,6 +120,8 @@ def _chain(rows: dict[int, tuple[int, int]], newest: int) -> list[tuple[int, int
         if number not in rows:
             return None
         base, keep = rows[number]
+        if base >= number:
+            return None  # no snapshot builds on itself or on a later one: this row is damaged
         if wanted < 0 or wanted > keep:
             chain.append((number, wanted, keep))
             wanted = keep

@@ -31,7 +31,8 @@ class Walk:
         self.owner = owner
         self.problems: list[Problem] = []
         self._state = EMPTY_SESSION
-        self._bases: dict[int, tuple[AgentMessage, ...]] = {}  # the newest snapshot's messages, by its number
+        self._bases: dict[int, tuple[AgentMessage, ...]] = {}  # the messages at those that later ones build on
+        self._last_use: dict[int, int] = {}  # of a snapshot as a base, by its number
         self._status: SessionStatus = "idle"
         self._turns = 0
         self._size = 0
@@ -90,6 +91,13 @@ class Walk:
             return
         for action in actions:
             self._status, self._turns = next_status(self._status, self._turns, action)
+        if not before:
+            self._last_use = dict(
+                connection.execute(
+                    "SELECT base, max(number) FROM snapshot WHERE session = ? AND fold = ? GROUP BY base",
+                    (key, FOLD_VERSION),
+                ).fetchall()
+            )
         snapshots = connection.execute(
             "SELECT number, base, keep, state FROM snapshot"
             " WHERE session = ? AND number > ? AND number <= ? AND fold = ? ORDER BY number",
@@ -107,15 +115,18 @@ class Walk:
 
         One whose base was dropped is never read, so there is nothing to compare.
         """
-        if base and base not in self._bases:
+        if base and base < number and base not in self._bases:
             return
         self._snapshots += 1
-        state, shared = self._state, self._bases[base] if base else ()
+        state, shared = self._state, self._bases.get(base, ())
         same = len(shared) >= keep and all(map(is_, shared[:keep], state.messages[:keep]))
         rest = SessionState(state.messages[keep:], state.status, state.error)
         if not same or stored != encode_state(rest, max_bytes=sys.maxsize, max_depth=sys.maxsize):
             self._problem("snapshot", number, f"the snapshot at {number} is not what the log folds to there")
-        self._bases = {number: state.messages}
+        if number in self._last_use:
+            self._bases[number] = state.messages
+        if self._last_use.get(base, 0) <= number:
+            self._bases.pop(base, None)
 
     def _compare_end(self, connection: sqlite3.Connection, key: int) -> None:
         row = connection.execute(

@@ -79,7 +79,9 @@ class Following(UsesStore):
 
             async def take(name: int) -> None:
                 await anyio.sleep(chance.random() * 0.05)
-                after = chance.randrange((await store.get("s")).number + 1)
+                after = chance.randrange(
+                    min((await store.get("s")).number + 1, total)
+                )  # the last one is always to come
                 got: list[int] = []
                 seen[name] = (after, got)
                 async with aclosing(follow(store, "s", after=after)) as following:
