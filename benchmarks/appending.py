@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import count, cycle, islice
@@ -62,11 +62,12 @@ async def many_callers(bench: Bench) -> list[Line]:
         ]
         with closing(connect(folder / "plain.db")) as plain:
             rivals = [*contenders, _all_at_once(plain, callers), _only_waiting(callers)]
-            times = await in_turns(rivals, bench.size(20, 4))
+            failures: dict[str, str] = {}
+            times = await in_turns(rivals, bench.size(20, 4), failures=failures)
     floor = times.pop(_WAITING)
     work = f"{callers:,} callers, each awaiting one durable append"
     return [
-        _line(work, "0.25 × one `executemany` of the same rows", 0.25, times),
+        _line(work, "0.25 × one `executemany` of the same rows", 0.25, times, failures),
         Line(
             f"of that: {callers:,} asyncio tasks that only await a future, nothing written",
             "the limit of any such store",
@@ -99,9 +100,11 @@ async def _calling(store: Store, place: OpenedStore, callers: int) -> Contender:
     async def turn(watch: Stopwatch) -> None:
         item = next(items)
         with watch.running():
-            await asyncio.gather(*(log.append([item]) for log in logs))
+            ends = await asyncio.gather(*(log.append([item]) for log in logs), return_exceptions=True)
+        for error in filter(None, ends):
+            raise error  # only now, when none of them is still at work
 
-    return Contender(store.name, turn, units=callers, every=store.every)
+    return Contender(store.name, turn, units=callers, every=store.every, may_fail=store is not TALKFOLD)
 
 
 def _all_at_once(connection: sqlite3.Connection, callers: int) -> Contender:
@@ -173,8 +176,11 @@ async def _wait(future: asyncio.Future[None]) -> None:
     await future
 
 
-def _line(work: str, reach: str, share: float, times: dict[str, Timing]) -> Line:
+def _line(
+    work: str, reach: str, share: float, times: dict[str, Timing], failures: Mapping[str, str] | None = None
+) -> Line:
     ours, plain = times[TALKFOLD.name], times[PLAIN.name]
     peers = {name: timing for name, timing in times.items() if name not in (TALKFOLD.name, PLAIN.name)}
     met = plain.median / ours.median >= share
-    return Line(work, reach, speed(ours, plain, "plain"), met, peer_ratios(ours, peers))
+    failed = [f"{name}: {reason}" for name, reason in (failures or {}).items()]
+    return Line(work, reach, speed(ours, plain, "plain"), met, (*peer_ratios(ours, peers), *failed))

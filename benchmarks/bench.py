@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ class Bench:
         return quick if self.quick else full
 
     @asynccontextmanager
-    async def scratch(self) -> AsyncIterator[Path]:
+    async def scratch(self) -> AsyncGenerator[Path]:
         """A new folder, removed at the end."""
         folder = Path(mkdtemp(dir=self.folder))
         try:
@@ -35,7 +35,7 @@ class Bench:
             shutil.rmtree(folder)
 
     @asynccontextmanager
-    async def opened(self, stores: Sequence[Store]) -> AsyncIterator[list[tuple[Store, OpenedStore]]]:
+    async def opened(self, stores: Sequence[Store]) -> AsyncGenerator[list[tuple[Store, OpenedStore]]]:
         """Each store open in a new folder of its own."""
         async with AsyncExitStack() as stack:
             yield [

@@ -37,7 +37,7 @@ def _look_at(actions: Sequence[SessionAction]) -> None:
     for action in actions:
         if type(action) is Part:
             part = action.part
-            if type(part) is TextDelta and part.message_id is not None and action.within is None:
+            if type(part) is TextDelta and action.within is None:
                 chunks.append(part.delta)
 
 

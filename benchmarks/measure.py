@@ -7,7 +7,7 @@ all contenders alike. Medians, because a disk's outliers say nothing about the c
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -22,7 +22,7 @@ class Stopwatch:
     seconds: float = 0.0
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> Generator[None]:
         start = perf_counter()
         try:
             yield
@@ -34,13 +34,15 @@ class Stopwatch:
 class Contender:
     """Something to time. ``turn`` does ``units`` pieces of work while the stopwatch runs.
 
-    ``every``: it takes part in every n-th round only, for those that are much slower than the rest.
+    ``every``: it takes part in every n-th round only, for those that are much slower than the rest. ``may_fail``: when
+    it raises, it is out of the race instead of ending it.
     """
 
     name: str
     turn: Callable[[Stopwatch], Awaitable[None]]
     units: int = 1
     every: int = 1
+    may_fail: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,30 @@ class Timing:
     turns: int
 
 
-async def in_turns(contenders: Sequence[Contender], rounds: int, warm_up: int = 1) -> dict[str, Timing]:
+async def in_turns(
+    contenders: Sequence[Contender], rounds: int, warm_up: int = 1, failures: dict[str, str] | None = None
+) -> dict[str, Timing]:
     """Time every contender in ``rounds`` rounds, after ``warm_up`` rounds that do not count.
 
-    The one that goes first changes from round to round: who follows a slow one finds a cold processor cache.
+    The one that goes first changes from round to round: who follows a slow one finds a cold processor cache. Who
+    may fail and does is left out of the result and put into ``failures``, with the error's text.
     """
     seconds: dict[str, list[float]] = {each.name: [] for each in contenders}
     for number in range(-warm_up, rounds):
         first = number % len(contenders)
         for each in (*contenders[first:], *contenders[:first]):
-            if number % each.every and number >= 0:
+            if each.name not in seconds or (number % each.every and number >= 0):
                 continue
             watch = Stopwatch()
             gc.collect()
-            await each.turn(watch)
+            try:
+                await each.turn(watch)
+            except Exception as error:
+                if not each.may_fail or failures is None:
+                    raise
+                failures[each.name] = str(error)
+                del seconds[each.name]
+                continue
             if number >= 0:
                 seconds[each.name].append(watch.seconds / each.units)
     return {name: _timing(samples) for name, samples in seconds.items()}

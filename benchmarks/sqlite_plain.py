@@ -7,7 +7,7 @@ hash to compute (the rows carry one of the same length), no triggers, no snapsho
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -83,7 +83,7 @@ class _Plain:
 
 
 @asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[_Plain]:
+async def _opened(folder: Path) -> AsyncGenerator[_Plain]:
     connection = connect(folder / "plain.db")
     try:
         yield _Plain(connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def _prepare(bodies: Sequence[bytes]) -> list[SessionAction]:
 
 
 @asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[TalkfoldStore]:
+async def _opened(folder: Path) -> AsyncGenerator[TalkfoldStore]:
     async with open_store(folder / FILE) as store:
         yield TalkfoldStore(store)
 

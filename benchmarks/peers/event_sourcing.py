@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -46,7 +46,7 @@ class _Recorder:
 
 
 @asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[_Recorder]:
+async def _opened(folder: Path) -> AsyncGenerator[_Recorder]:
     datastore = SQLiteDatastore(str(folder / "events.db"))
     try:
         recorder = SQLiteAggregateRecorder(datastore)

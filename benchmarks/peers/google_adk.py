@@ -7,7 +7,7 @@ journal mode with synchronous=FULL, which is how these services open it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -66,12 +66,12 @@ def _prepare(bodies: Sequence[bytes]) -> list[Event]:
 
 
 @asynccontextmanager
-async def _sqlite(folder: Path) -> AsyncIterator[_Service]:
+async def _sqlite(folder: Path) -> AsyncGenerator[_Service]:
     yield _Service(SqliteSessionService(str(folder / "sqlite.db")))
 
 
 @asynccontextmanager
-async def _database(folder: Path) -> AsyncIterator[_Service]:
+async def _database(folder: Path) -> AsyncGenerator[_Service]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         service = DatabaseSessionService(f"sqlite+aiosqlite:///{folder / 'database.db'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -56,7 +56,7 @@ def _prepare(bodies: Sequence[bytes]) -> list[Any]:
 
 
 @asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[_Saver]:
+async def _opened(folder: Path) -> AsyncGenerator[_Saver]:
     async with AsyncSqliteSaver.from_conn_string(str(folder / "checkpoints.db")) as saver:
         yield _Saver(saver)
 

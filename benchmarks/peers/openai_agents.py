@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -48,7 +48,7 @@ def _prepare(bodies: Sequence[bytes]) -> list[Any]:
 
 
 @asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[_Sessions]:
+async def _opened(folder: Path) -> AsyncGenerator[_Sessions]:
     sessions = _Sessions(folder / "sessions.db")
     try:
         yield sessions
