@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 import shutil
@@ -64,12 +65,18 @@ def chat(turns: int, *, deltas: int = 8) -> list[SessionAction]:
     return actions
 
 
+async def taken(store: SessionStore) -> None:
+    """Wait for the snapshots that are in the making, so that a test does not depend on how fast the machine is."""
+    task = store._snapshotter._task  # type: ignore[attr-defined]
+    if task is not None:
+        await asyncio.wait([task])
+
+
 async def write(store: SessionStore, actions: list[SessionAction], *, at_once: int = 7) -> None:
-    """Append in pieces, with time for snapshots between them."""
+    """Append in pieces, taking snapshots between them."""
     for start in range(0, len(actions), at_once):
         await store.append("s", actions[start : start + at_once])
-        await anyio.lowlevel.checkpoint()
-    await anyio.sleep(0.02)
+        await taken(store)
 
 
 def rows(path: Path) -> list[tuple[int, int, int, int, int]]:
@@ -85,14 +92,14 @@ async def test_they_are_taken_by_size(path: Path) -> None:
     async with opened(path) as store:
         await store.create("s")
         await store.append("s", [Send("u", "x" * 100)] * 3)
-        await anyio.sleep(0.05)
+        await taken(store)
         assert rows(path) == []
         await write(store, chat(40))
         size = (await store.get("s")).size
-    taken = rows(path)
-    assert len(taken) >= size // SMALL // 8  # each covers a stretch of the log, and none of the log is far behind
-    assert len(taken) <= size // SMALL
-    for (_, _, _, before, _), (_, _, _, after, _) in itertools.pairwise(taken):
+    found = rows(path)
+    assert len(found) >= size // SMALL // 8  # each covers a stretch of the log, and none of the log is far behind
+    assert len(found) <= size // SMALL
+    for (_, _, _, before, _), (_, _, _, after, _) in itertools.pairwise(found):
         assert after - before >= SMALL
 
 
@@ -120,15 +127,15 @@ async def test_one_huge_message_does_not_make_them_quadratic(path: Path) -> None
         await store.create("s")
         await write(store, actions, at_once=20)
         size = (await store.get("s")).size
-        taken = rows(path)
-        assert sum(own for *_, own in taken) * 2 <= size
-        assert len(taken) <= 12
+        found = rows(path)
+        assert sum(own for *_, own in found) * 2 <= size
+        assert len(found) <= 12
         assert (await store.state("s")).state == fold(actions)
         await store.append("s", [Part(Finish("stop"))])
         await write(store, chat(150, deltas=40), at_once=50)
         assert (await store.check("s")).problems == ()
         assert (await store.get("s")).size > 2 * size
-        assert len(rows(path)) > len(taken)  # once the log outweighs the message, they are taken again
+        assert len(rows(path)) > len(found)  # once the log outweighs the message, they are taken again
 
 
 @pytest.mark.usefixtures("small")
@@ -138,11 +145,11 @@ async def test_the_state_is_right_at_every_number_with_any_of_them_missing(path:
     async with opened(path) as store:
         await store.create("s")
         await write(store, actions, at_once=3)
-    taken = [row[0] for row in rows(path)]
-    assert 4 <= len(taken) <= 16
+    found = [row[0] for row in rows(path)]
+    assert 4 <= len(found) <= 16
     chance = random.Random(5)
-    subsets = [set[int](), set(taken), *({number} for number in taken), *(set(taken) - {number} for number in taken)]
-    subsets += [{number for number in taken if chance.random() < 0.5} for _ in range(10)]
+    subsets = [set[int](), set(found), *({number} for number in found), *(set(found) - {number} for number in found)]
+    subsets += [{number for number in found if chance.random() < 0.5} for _ in range(10)]
     for subset in subsets:
         copy = Path(shutil.copy(path, tmp_path / "copy.db"))
         with raw(copy) as connection:
@@ -184,11 +191,11 @@ async def test_two_halves_of_a_pair_around_one(path: Path) -> None:
             for half in (rb"\ud83d", rb"\ude00"):
                 delta = rb'{"type":"part","part":{"type":"text-delta","messageId":"a","delta":"' + half + b'"}}'
                 await store.append("s", [delta])
-                await anyio.sleep(0.002)
-    taken = rows(path)
-    assert taken
+                await taken(store)
+    found = rows(path)
+    assert found
     async with opened(path) as store:
-        for number, *_ in taken:
+        for number, *_ in found:
             for at in (number, number + 1):
                 log = [row.action for row in await store.read("s", limit=at)]
                 assert (await store.state("s", at=at)).state == fold(log)
@@ -239,10 +246,10 @@ async def test_those_of_two_processes_are_all_checked(path: Path) -> None:
         for turn in range(40):
             await write((one, two)[turn % 2], chat(2))
         assert (await one.check("s")).problems == ()
-        taken = rows(path)
-        assert (await one.check("s")).snapshots == len(taken)
-        assert any(base not in (0, before[0]) for before, (_, base, *_) in itertools.pairwise(taken)), "all in one row"
-    for number, *_ in taken:
+        found = rows(path)
+        assert (await one.check("s")).snapshots == len(found)
+        assert any(base not in (0, before[0]) for before, (_, base, *_) in itertools.pairwise(found)), "all in one row"
+    for number, *_ in found:
         with raw(path) as connection:
             (body,) = connection.execute("SELECT state FROM snapshot WHERE number = ?", (number,)).fetchone()
             broken = body.replace(b'"idle"', b'"error"').replace(b'"streaming"', b'"error"')
@@ -330,7 +337,7 @@ async def test_erasing_takes_them_along(path: Path) -> None:
             await store.append("s", chat(20))  # due, and perhaps in the making, when the session goes
             await anyio.lowlevel.checkpoint()
         await store.erase("s")
-        await anyio.sleep(0.05)
+        await taken(store)
         assert rows(path) == []
 
 
@@ -341,9 +348,9 @@ async def test_at_their_real_size(path: Path) -> None:
         await write(store, actions, at_once=500)
         size = (await store.get("s")).size
         assert size > 5 * snapshots.SNAPSHOT_BYTES
-        taken = rows(path)
-        assert len(taken) >= 3
-        assert sum(own for *_, own in taken) * 2 <= size
+        found = rows(path)
+        assert len(found) >= 3
+        assert sum(own for *_, own in found) * 2 <= size
     async with opened(path) as store:
         state: SessionState = (await store.state("s")).state
         assert state == fold(actions)

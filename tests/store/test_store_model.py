@@ -181,13 +181,24 @@ class StoreMachine(RuleBasedStateMachine):
 
     # ---- what may happen ---------------------------------------------------------------------------------
 
-    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, title=TITLES, metadata=METADATA)
-    def create(self, which: int, session_id: str, owner: str | None, title: str | None, metadata: Any) -> None:
+    @rule(
+        which=st.integers(0, 1),
+        session_id=IDS,
+        owner=OWNERS,
+        title=TITLES,
+        metadata=METADATA,
+        sent=BODIES | st.just([]),
+    )
+    def create(
+        self, which: int, session_id: str, owner: str | None, title: str | None, metadata: Any, sent: list[bytes]
+    ) -> None:
         def modelled() -> None:
             session = self.model.add(session_id, owner)
-            session.title, session.metadata = title, dict(metadata or {})
+            session.title, session.metadata, session.log = title, dict(metadata or {}), [*sent]
 
-        self.same(self.one(which).create(session_id, owner=owner, title=title, metadata=metadata), modelled)
+        self.same(
+            self.one(which).create(session_id, owner=owner, title=title, metadata=metadata, actions=sent), modelled
+        )
 
     @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, sent=BODIES, expected=EXPECTED, key=KEYS)
     def append(
@@ -401,9 +412,9 @@ def _settings(examples: int) -> settings:
 
 
 TestMemoryModel = MemoryMachine.TestCase
-TestMemoryModel.settings = _settings(60)
+TestMemoryModel.settings = _settings(40)
 TestSqliteModel = SqliteMachine.TestCase
-TestSqliteModel.settings = _settings(40)
+TestSqliteModel.settings = _settings(30)
 
 
 @pytest.mark.long
