@@ -52,7 +52,7 @@ class TextDelta(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel
     delta: str
 
 
-class Reasoning(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="reasoning"):
+class Reasoning(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="reasoning"):
     """A reasoning part of its own, with the provider's data that must travel with it (a signature, say)."""
 
     message_id: str
@@ -60,7 +60,7 @@ class Reasoning(Struct, frozen=True, omit_defaults=True, rename="camel", tag_fie
     provider_metadata: Json = UNSET
 
 
-class ToolCall(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool-call"):
+class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="tool-call"):
     """The model calls a tool; the call is running."""
 
     message_id: str
@@ -70,7 +70,9 @@ class ToolCall(Struct, frozen=True, omit_defaults=True, rename="camel", tag_fiel
     provider_metadata: Json = UNSET
 
 
-class ToolResult(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool-result"):
+class ToolResult(
+    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", tag_field="type", tag="tool-result"
+):
     """The call is done. ``isError`` inside the output changes nothing: an answer is an answer."""
 
     id: str
