@@ -152,7 +152,7 @@ def test_the_nested_run_appears_with_its_first_message() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(1, 1.0), (1, True), (0, False), (0.0, -0.0), ([1], [1.0]), ({"a": 1, "b": 2}, {"b": 2, "a": 1})],
+    [(1, 1.0), (1, True), (0, False), (0.0, -0.0), ([1], [1.0]), ({"a": 1, "b": 1}, {"b": 1, "a": 1})],
 )
 def test_values_that_differ_on_the_wire_only_are_a_change(one: Any, other: Any) -> None:
     assert one == other
@@ -224,3 +224,48 @@ def test_a_retry_that_cuts_nothing_keeps_the_messages() -> None:
     for again in (session_reducer(state, Retry()), fold([Retry()], state)):
         assert again.messages is state.messages
         assert again.status == "streaming"
+
+
+@pytest.mark.parametrize(
+    ("log", "tail"),
+    [
+        pytest.param(
+            [*HELLO, Part(TextDelta("a", "Hi"))],
+            [Retry(), Send("u2", "Hm")],
+            id="a retry, and then as many messages as before",
+        ),
+        pytest.param(
+            [*HELLO, *called(("d", "delegate_to_x")), *run("d"), Part(ToolResult("d", 1))],
+            [
+                *called(("d", "delegate_to_x")),
+                *run("d", message="gone"),
+                Retry(),
+                *run("d", message="again"),
+                Part(TextDelta("again", "in the call that is left"), "d"),
+            ],
+            id="a retry takes a delegate call away that `within` had found",
+        ),
+        pytest.param(
+            [*HELLO, *called(("d", "delegate_to_x"))],
+            [*run("d"), Reset(), *HELLO, Part(MessageStart("n"), "d"), *called(("d", "delegate_to_y")), *run("d")],
+            id="a reset takes all of them",
+        ),
+        pytest.param(
+            [*HELLO, Part(TextDelta("a", "Hi"))],
+            [Part(TextDelta("a", " there")), Retry(), Part(MessageStart("a")), Part(TextDelta("a", "anew"))],
+            id="text that was open when a retry took it",
+        ),
+        pytest.param(
+            [*HELLO, *called(("c", "search"))],
+            [ToolPhase("search", "awaiting-confirmation"), Retry(), ToolPhase("search", "running"), Stop()],
+            id="an open call that a retry took",
+        ),
+    ],
+)
+def test_the_fold_forgets_what_went(log: list[SessionAction], tail: list[SessionAction]) -> None:
+    start = fold(log)
+    end = start
+    for length, action in enumerate(tail, 1):
+        end = session_reducer(end, action)
+        assert same(fold(tail[:length], start), end)
+        assert same(fold([*log, *tail[:length]]), end)
