@@ -15,7 +15,7 @@ from time import perf_counter
 from .appending import append_hundred, append_one, many_callers
 from .bench import Bench
 from .folding import fold_bytes, fold_decoded, fold_growth
-from .growing import append_growth, disk
+from .growing import growth
 from .loading import load_ten_thousand, long_session
 from .page import page
 from .peers import load_peers
@@ -34,8 +34,7 @@ STORED: dict[str, Row] = {
     "callers": many_callers,
     "load": load_ten_thousand,
     "long-session": long_session,
-    "append-growth": append_growth,
-    "disk": disk,
+    "growth": growth,
 }
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -37,8 +37,8 @@ async def load_ten_thousand(bench: Bench) -> list[Line]:
         for number, store in enumerate((TALKFOLD, *bench.peers)):
             place = folder / str(number)
             place.mkdir()
-            # Those that write one item at a time get a fifth, and the time is scaled: they are slow to fill.
-            part = count if store.batches else count // 5
+            # Those that write one item at a time get a tenth, and the time is scaled: they are slow to fill.
+            part = count if store.batches else count // 10
             await fill(store, place, store.prepare(rows[:part]))
             contenders.append(_loading(store.name, store, place, part))
         ours = folder / "0"

@@ -29,7 +29,7 @@ NOTES = """## How each row is measured
 - **Cold** means a new store object on a file that may be in the page cache; opening is not counted. *Warm* means the
   same store object, after one more append.
 - **Load and fold** is `store.state` with every snapshot dropped: each row read, decoded and folded from the first one.
-  The peers only give back their own items, with nothing folded. google-adk loads a fifth, and its time is scaled.
+  The peers only give back their own items, with nothing folded. google-adk loads a tenth, and its time is scaled.
 - **Peers are used as their documentation says** at a durable setting: OpenAI's session stores the action's JSON as an
   item; google-adk one event with that JSON as its text (one at a time: there is no call for several); langgraph
   one checkpoint a step, which holds the whole conversation; eventsourcing one stored event through its recorder, the
