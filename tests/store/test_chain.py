@@ -288,3 +288,16 @@ async def test_one_bad_row_does_not_hide_the_rest(path: Path) -> None:
         for call in (store.read("s"), store.state("s"), store.open_session("s"), store.fork("s", at=11)):
             with pytest.raises(StoreDamaged, match="action 11 cannot be read"):
                 await call
+
+
+async def test_unreadable_metadata_hides_no_session_and_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "chat.db"
+    async with open_store(path, metadata_keys=["k"]) as store:
+        for name in ("a", "b"):
+            await store.create(name, metadata={"k": name})
+        with raw(path) as connection:
+            connection.execute("UPDATE session SET metadata = '{bad' WHERE id = 'a'")
+        assert [session.id for session in (await store.list()).sessions] == ["b", "a"]
+        assert [session.id for session in (await store.list(metadata={"k": "b"})).sessions] == ["b"]
+        assert [problem.code for problem in (await store.check("a")).problems] == ["metadata"]
+        assert (await store.check("b")).problems == ()

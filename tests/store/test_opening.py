@@ -132,3 +132,51 @@ async def test_a_network_file_system_is_refused_without_a_flag(path: Path, monke
     assert os.listdir(path.parent) == []
     async with open_store(path, allow_network=True) as store:
         await store.create("s")
+
+
+@pytest.mark.parametrize("location", [":memory:", "a\0b", "\udcff", b"chat.db"])
+async def test_what_would_be_a_strange_file(location: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument, match="location"):
+        async with open_store(location):
+            pytest.fail("this must not open")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_folder_is_refused_without_a_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(StoreUnavailable, match="folder"):
+        async with open_store(folder):
+            pytest.fail("this must not open")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+async def test_one_file_has_one_lock_by_whatever_link_it_is_reached(tmp_path: Path) -> None:
+    real, link = tmp_path / "chat.db", tmp_path / "link.db"
+    link.symlink_to(real)
+    async with open_store(link) as store, open_store(real) as same:
+        await store.create("s")
+        assert (await same.get("s")).number == 0
+    assert [path.name for path in tmp_path.glob("*-lock")] == ["chat.db-lock"]
+
+
+@pytest.mark.parametrize("made", ["", "a\n", 5, None])
+async def test_an_id_maker_that_makes_no_ids_is_named(made: Any) -> None:
+    async with open_store("memory:", new_id=lambda: made) as store:
+        with pytest.raises(InvalidArgument, match="new_id"):
+            await store.create()
+
+
+@pytest.mark.parametrize("now", [1.5, "x", 10**20, -1])
+async def test_a_clock_that_gives_no_time_is_named(now: Any, tmp_path: Path) -> None:
+    async with open_store(tmp_path / "chat.db", clock=lambda: now) as store:
+        with pytest.raises(InvalidArgument, match="time"):
+            await store.create("s")
+
+
+@pytest.mark.parametrize("name", ["\u00a0", "\u200b", "\u3000x", "\U0001f469\u200d\U0001f680", "\U0002ebf0"])
+async def test_a_name_of_unusual_characters_is_a_name_on_every_python(name: str, tmp_path: Path) -> None:
+    async with open_store(tmp_path / "chat.db") as store:
+        assert (await store.create(name, owner=name)).id == name
+        assert (await store.get(name, owner=name)).owner == name

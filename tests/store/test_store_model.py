@@ -93,6 +93,7 @@ class Model:
             raise SessionNotFound(session_id)
         if not living:
             raise SessionErased(session_id, 0, None)
+        living = [s for s in living if s.owner is None] or living
         if len(living) > 1:
             raise AmbiguousSession(session_id, [s.owner for s in living])
         return living[0]

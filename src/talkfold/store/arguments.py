@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import get_args
 
@@ -31,6 +32,8 @@ MOST_SESSIONS = 1_000
 LONGEST_NAME = 512
 """The longest session id, owner, key, run or actor, in characters."""
 
+# A fixed set: what `str.isprintable` says changes with the Python version, and names must not.
+_UNSTORABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LARGEST = 2**63 - 1
 _LAST_MILLISECOND = 253_402_300_799_999  # the end of the year 9999
 
@@ -45,8 +48,8 @@ def check_name(name: str, value: str | None) -> None:
         raise InvalidArgument(name, "an empty text names nothing")
     if len(value) > LONGEST_NAME:
         raise InvalidArgument(name, f"{len(value):,} characters are too long; the limit is {LONGEST_NAME}")
-    if not value.isprintable():
-        raise InvalidArgument(name, "control characters and lone surrogates are not allowed")
+    if _UNSTORABLE.search(value):
+        raise InvalidArgument(name, "control characters, line ends and lone surrogates are not allowed")
 
 
 def check_title(value: str | None) -> None:

@@ -134,6 +134,7 @@ class MemoryStore:
         living = [r for r in matching if r.tombstone is None]
         if not matching:
             raise SessionNotFound(session_id)
+        living = [r for r in living if r.owner is None] or living  # nobody's session comes first
         if len(living) > 1:
             raise AmbiguousSession(session_id, [r.owner for r in living])
         if not living:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import get_args
 
 from ..errors import InvalidArgument
+from .arguments import check_name, check_time
 from .memory import MemoryStore
 from .protocol import SessionStore
 from .sqlite.connection import Synchronous
@@ -64,16 +65,14 @@ async def open_store(
         raise InvalidArgument("synchronous", f"{synchronous!r} is none of {', '.join(get_args(Synchronous))}")
     if not timeout > 0:
         raise InvalidArgument("timeout", f"seconds are needed, not {timeout!r}")
-    place = os.fspath(location)
+    place = _place(location)
     if place == MEMORY:
-        memory = MemoryStore(metadata_keys=metadata_keys, clock=clock, new_id=new_id)
+        memory = MemoryStore(metadata_keys=metadata_keys, clock=_checked_clock(clock), new_id=_checked_ids(new_id))
         try:
             yield memory
         finally:
             await memory.close()
         return
-    if not place or "://" in place:
-        raise InvalidArgument("location", f"{place!r} is neither a path nor {MEMORY!r}")
     store = await SqliteStore.open(
         place,
         migrate=migrate,
@@ -81,10 +80,45 @@ async def open_store(
         metadata_keys=metadata_keys,
         synchronous=synchronous,
         timeout=timeout,
-        clock=clock,
-        new_id=new_id,
+        clock=_checked_clock(clock),
+        new_id=_checked_ids(new_id),
     )
     try:
         yield store
     finally:
         await store.close()
+
+
+def _place(location: str | os.PathLike[str]) -> str:
+    place = os.fspath(location)
+    if not isinstance(place, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+        raise InvalidArgument("location", f"a path as text is needed, not {type(place).__name__}")
+    if place == ":memory:":
+        raise InvalidArgument("location", f"':memory:' would be a file here; {MEMORY!r} is the store in memory")
+    if not place or "://" in place or "\0" in place:
+        raise InvalidArgument("location", f"{place!r} is neither a path nor {MEMORY!r}")
+    try:
+        place.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument("location", f"{place!r} is no UTF-8 path, which SQLite needs") from None
+    return place
+
+
+def _checked_clock(clock: Callable[[], int]) -> Callable[[], int]:
+    def checked() -> int:
+        now = clock()
+        check_time(now)
+        return now
+
+    return checked
+
+
+def _checked_ids(new_id: Callable[[], str]) -> Callable[[], str]:
+    def checked() -> str:
+        made = new_id()
+        if made is None:  # pyright: ignore[reportUnnecessaryComparison] - callers may be untyped
+            raise InvalidArgument("new_id", "it made no id")
+        check_name("new_id", made)
+        return made
+
+    return checked

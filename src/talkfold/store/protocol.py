@@ -2,8 +2,8 @@
 
 *Owners.* Session ids are unique per owner. Every call takes ``owner``; where it is given, only that owner's
 sessions exist: a foreign id answers exactly like an unknown one, for reading, appending and creating alike.
-``owner=None`` is the trusted side (an operator, a single-user program): it reaches every session, and is
-refused with ``AmbiguousSession`` only where two owners have the same id.
+``owner=None`` is the trusted side (an operator, a single-user program): it reaches every session. Where several
+have the same id, it means the one without an owner; if there is none such, AmbiguousSession asks for the owner.
 
 *Numbers.* An action's number is given inside the write transaction: 1, 2, 3 … without gaps. ``at`` and
 ``after`` are such numbers; 0 is the empty session.
@@ -117,7 +117,7 @@ class Tombstone(Struct, frozen=True, rename="camel", omit_defaults=True):
     by: str | None = None
 
 
-ProblemCode: TypeAlias = Literal["gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key"]
+ProblemCode: TypeAlias = Literal["gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key", "metadata"]
 
 
 class Problem(Struct, frozen=True, rename="camel"):

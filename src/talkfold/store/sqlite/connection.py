@@ -30,6 +30,7 @@ __all__ = (
     "connect_reader",
     "connect_writer",
     "refuse_foreign",
+    "refuse_no_file",
     "sqlite_errors",
 )
 
@@ -132,6 +133,14 @@ def _recognise(connection: sqlite3.Connection, path: str) -> None:
         return
     if found != 0 or tables:
         raise ForeignDatabase(path, f"its application id is {found:#x}, not {APPLICATION_ID:#x}")
+
+
+def refuse_no_file(path: str) -> None:
+    """Raise StoreUnavailable for a folder or a device, before a lock is made beside it."""
+    if os.path.isdir(path):
+        raise StoreUnavailable(path, "this is a folder; name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise StoreUnavailable(path, "this is no ordinary file")
 
 
 def refuse_foreign(path: str) -> None:

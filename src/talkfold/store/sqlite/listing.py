@@ -40,10 +40,10 @@ def list_sessions(
         # `->` gives JSON text, so 1, true and "1" stay three different values.
         path = f'$."{key}"'
         if value is None:
-            where.append("(s.metadata IS NULL OR s.metadata -> ? IS NULL)")
+            where.append("CASE WHEN json_valid(s.metadata) THEN s.metadata -> ? END IS NULL")
             values.append(path)
         else:
-            where.append("s.metadata -> ? = ?")
+            where.append("CASE WHEN json_valid(s.metadata) THEN s.metadata -> ? END = ?")
             values += (path, encode_json(value, "metadata").decode())
     if cursor is not None:
         where.append("s.key < ?")

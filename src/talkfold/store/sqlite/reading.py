@@ -11,7 +11,7 @@ from ...codec import decode_action, decode_actions, decode_json, iter_actions
 from ...errors import StoreDamaged, TalkfoldError
 from ...fold import fold
 from ...log import LoggedAction
-from ...model import SessionState
+from ...model import Json, SessionState
 from ..protocol import Session
 from .snapshots import Warm, WarmStates, load_snapshot
 from .transaction import find_session
@@ -71,10 +71,18 @@ def session_from(row: tuple[Any, ...]) -> Session:
         updated,
         owner,
         title,
-        None if metadata is None else decode_json(metadata),
+        _readable(metadata),
         forked_from,
         forked_at,
     )
+
+
+def _readable(metadata: str | None) -> dict[str, Json] | None:
+    # One bad row must not hide the others; the check tells of it.
+    try:
+        return None if metadata is None else decode_json(metadata)
+    except TalkfoldError:
+        return None
 
 
 def read_session(connection: sqlite3.Connection, session_id: str, owner: str | None) -> Session:

@@ -120,7 +120,7 @@ def _chain(rows: dict[int, tuple[int, int]], newest: int) -> list[tuple[int, int
         if number not in rows:
             return None
         base, keep = rows[number]
-        if base >= number:
+        if base >= number or keep < 0:
             return None  # no snapshot builds on itself or on a later one: this row is damaged
         if wanted < 0 or wanted > keep:
             chain.append((number, wanted, keep))
@@ -142,6 +142,9 @@ def _assemble(
         try:
             state = restore_state(body)
         except TalkfoldError:
+            broken.add(number)
+            return None
+        if keep > len(messages):
             broken.add(number)
             return None
         del messages[keep:]

@@ -36,7 +36,7 @@ from ..protocol import (
     Tombstone,
 )
 from . import operations
-from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, sqlite_errors
+from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, refuse_no_file, sqlite_errors
 from .filelock import FileLock
 from .followers import Followers
 from .listing import list_sessions
@@ -106,6 +106,7 @@ class SqliteStore:
         path = _absolute(path)
         if not allow_network:
             refuse_network(path)
+        refuse_no_file(path)
         refuse_foreign(path)
         try:
             lock = FileLock(f"{path}-lock", timeout)
@@ -413,7 +414,7 @@ class SqliteStore:
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
-    return os.path.abspath(path)
+    return os.path.realpath(path)  # by whatever link it is reached, one file has one lock
 
 
 def _check_target(session_id: str, owner: str | None) -> None:

@@ -8,7 +8,7 @@ written, which SQLite tells by ``data_version``.
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from ...errors import AmbiguousSession, SessionErased, SessionNotFound, StoreDamaged
 from ...log import chain_link
@@ -54,7 +54,9 @@ def find_session(connection: sqlite3.Connection, session_id: str, owner: str | N
     if not found:
         raise SessionNotFound(session_id)
     if len(found) > 1:
-        found = [row for row in found if row[2] is None] or found[:1]
+        living = [row for row in found if row[2] is None]
+        # Nobody's session comes first: no owner who takes the same id can put it out of reach.
+        found = [row for row in living if row[1] is None] or living or found[:1]
         if len(found) > 1:
             raise AmbiguousSession(session_id, [row[1] for row in found])
     row = SessionRow(*found[0])
@@ -129,6 +131,8 @@ class Transaction:
             ).fetchone()
             if row is None:
                 raise StoreDamaged(f"nothing says where the log of session {key} ends")
+            if row[3] not in get_args(SessionStatus):
+                raise StoreDamaged(f"session {key} is listed with the status {row[3]!r}, which does not exist")
             head = self._cache.by_key[key] = Head(*row)
         return head
 

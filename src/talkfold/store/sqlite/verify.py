@@ -6,7 +6,7 @@ import sqlite3
 import sys
 from operator import is_
 
-from ...codec import decode_actions, encode_state
+from ...codec import decode_actions, decode_json, encode_state
 from ...errors import StoreDamaged, TalkfoldError
 from ...fold import fold
 from ...log import chain_link, chain_start
@@ -140,6 +140,12 @@ class Walk:
             self._problem("head", end, f"the log ends at {end}; {number} was written: its end is missing")
         elif stored != self._link:
             self._problem("head", end, f"the digest of action {end} is not the one noted when it was written")
+        (metadata,) = connection.execute("SELECT metadata FROM session WHERE key = ?", (key,)).fetchone()
+        try:
+            if metadata is not None:
+                decode_json(metadata)
+        except TalkfoldError as error:
+            self._problem("metadata", end, f"the session's metadata cannot be read: {error}")
         if not self._whole or self.problems:
             return
         folded = self._state.status

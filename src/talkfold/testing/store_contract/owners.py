@@ -119,6 +119,17 @@ class Owners(UsesStore):
             assert await store.append("s", [_HELLO]) == Appended(1, 1)  # the erased one is not meant
             assert (await store.get("s")).owner == "bob"
 
+    async def test_without_an_owner_nobodys_session_comes_first(self) -> None:
+        """Whoever takes the same id cannot put it out of its keeper's reach."""
+        async with self.open() as store:
+            await store.create("s", title="nobody's")
+            await store.create("s", owner="ann")
+            assert (await store.get("s")).title == "nobody's"
+            assert await store.append("s", [_HELLO]) == Appended(1, 1)
+            assert (await store.get("s", owner="ann")).number == 0
+            await store.erase("s")
+            assert (await store.get("s")).owner == "ann"
+
     async def test_an_unowned_session_beside_owned_ones(self) -> None:
         async with self.open() as store:
             for owner in ("ann", "bob"):
