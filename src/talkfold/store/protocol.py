@@ -246,7 +246,8 @@ class SessionStore(Protocol):
     def subscribe(self, session_id: str, *, after: int = 0, owner: str | None = None) -> AsyncIterator[LoggedAction]:
         """Every action after a number: first what is there, then what comes, from any process; no gap, no repeat.
 
-        Goes on until the iterator is closed or the store is (StoreClosed). Raises CursorAhead, SessionErased.
+        Goes on until the iterator is closed or the store is (StoreClosed). One whose wait was cancelled has ended:
+        subscribe again after the last number that was seen. Raises CursorAhead, SessionErased.
         """
         ...
 
