@@ -97,6 +97,13 @@ def test_no_json_in_an_unknown_field(text: str, half: str) -> None:
         decode_action(result("1", f',"later":{text}{half}'))
 
 
+@pytest.mark.parametrize("read", [decode_action, canonical_body, decode_json, decode_state, decode_messages])
+def test_a_byte_order_mark_is_called_by_its_name(read: Any) -> None:
+    for text in (b"\xef\xbb\xbf[]", "\ufeff{}"):
+        with pytest.raises(InvalidJson, match="byte order mark; save it without one"):
+            read(text)
+
+
 @pytest.mark.parametrize(
     "data", [b"", b" ", b"{", b'{"type":"stop"', b'{"type":"stop"}{}', b'{"type":"stop"}\0', b"\xef\xbb\xbf{}", b"nope"]
 )

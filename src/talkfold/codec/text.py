@@ -42,6 +42,7 @@ MAX_DOCUMENT_DEPTH = 600
 
 T = TypeVar("T")
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -72,7 +73,10 @@ def utf8(text: str) -> bytes:
 
 
 def checked(data: bytes | str, what: str, max_bytes: int, max_depth: int) -> bytes:
-    """The text as bytes, once its size, its depth and its UTF-8 are known to be good: before anything is read."""
+    """The text as bytes, once its size, its depth and its UTF-8 are known to be good: before anything is read.
+
+    A byte order mark belongs to a file, not to JSON (RFC 8259, 8.1): ``read_jsonl`` skips it, here it is refused.
+    """
     if len(data) > max_bytes:
         raise TooLarge(what, len(data), max_bytes)
     if isinstance(data, str):
@@ -85,6 +89,8 @@ def checked(data: bytes | str, what: str, max_bytes: int, max_depth: int) -> byt
             data.decode()
         except UnicodeDecodeError as error:
             raise InvalidJson("the bytes are not UTF-8", error.start) from None
+    if data.startswith(_BYTE_ORDER_MARK):
+        raise InvalidJson("it starts with a byte order mark; save it without one", 0)
     if data.count(b"[") + data.count(b"{") > max_depth and _depth(data) > max_depth:
         raise TooDeep(what, max_depth)
     return data
