@@ -176,26 +176,38 @@ def test_a_last_text_loses_its_white_space_and_an_earlier_one_keeps_it() -> None
         (call(output={"content": [text("")]}), result(content=None)),
         (call(output=7), result(content="7")),
         (
-            call(output={"content": [text("a"), text(""), {"type": "image", "mimeType": "image/png", "data": "AA"}]}),
+            call(output={"content": [text("a"), text(""), {"type": "image", "mimeType": "image/png", "data": "AAAA"}]}),
             result(
                 content=[
                     text("a"),
-                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
                 ]
             ),
         ),
         (
-            call(output={"content": [{"type": "image", "mimeType": "image/png", "data": "AA"}], "isError": True}),
-            result(content='{"type":"image","mimeType":"image/png","data":"AA"}', is_error=True),
+            call(output={"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}], "isError": True}),
+            result(content='{"type":"image","mimeType":"image/png","data":"AAAA"}', is_error=True),
         ),
         (
-            call(output={"content": [{"type": "image", "mimeType": "image/tiff", "data": "AA"}]}),
-            result(content='{"type":"image","mimeType":"image/tiff","data":"AA"}'),
+            call(output={"content": [{"type": "image", "mimeType": "image/tiff", "data": "AAAA"}]}),
+            result(content='{"type":"image","mimeType":"image/tiff","data":"AAAA"}'),
         ),
     ],
 )
 def test_the_outcome_of_a_call(part: ToolPart, block: Message) -> None:
     assert sent(person(), model(part))[2] == user(block)
+
+
+@pytest.mark.parametrize("data", ["", "a!b", "A", "AA", "\u00e4AAA", 7, None])
+def test_a_picture_without_base64_is_none(data: Any) -> None:
+    picture = {"type": "image", "mimeType": "image/png", "data": data}
+    exported = to_anthropic((person(), model(call(output={"content": [picture]}))))
+    assert exported.messages[2] == user(result(content=json.dumps(picture, ensure_ascii=False, separators=(",", ":"))))
+    assert codes(exported) == ["illegal-picture"]
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    shown = user(result(content=[{"type": "image", "source": source}]))
+    checked = check_anthropic({"messages": [user(text("hi")), assistant(use()), shown]})
+    assert [violation.rule for violation in checked] == ["image"]
 
 
 def test_system_prompts_stand_beside_the_messages() -> None:

@@ -17,7 +17,7 @@ from ..healing import FAILED_SILENTLY, Healed, ProviderExport, heal, report
 from ..json_values import fits_unicode, is_object, json_text
 from ..system_prompt import SystemPrompts, by_place
 from ..turns import Step, outcome_blocks, outcome_failed, outcome_text, said, steps
-from .rules import ANTHROPIC, IMAGE_TYPES, THINKING
+from .rules import ANTHROPIC, IMAGE_TYPES, THINKING, is_base64
 
 __all__ = ("to_anthropic",)
 
@@ -130,6 +130,8 @@ def _thinking(part: ReasoningPart) -> dict[str, Json] | None:
 def _result(call: ToolPart, message_id: str, healed: list[Healed]) -> dict[str, Json]:
     result: dict[str, Json] = {"type": "tool_result", "tool_use_id": call.id}
     failed = outcome_failed(call)
+    if any(block["type"] == "image" and not _is_picture(block) for block in outcome_blocks(call)):
+        healed.append(report("illegal-picture", message_id, call.id))
     # Pictures travel as pictures, but a failure may hold nothing but text.
     content: Json = outcome_text(call) if failed or not _shows(call) else _pictures(call)
     if isinstance(content, str) and not content.strip():
@@ -148,7 +150,7 @@ def _shows(call: ToolPart) -> bool:
 
 
 def _is_picture(block: dict[str, Json]) -> bool:
-    return block["type"] == "image" and block.get("mimeType") in IMAGE_TYPES and isinstance(block.get("data"), str)
+    return block["type"] == "image" and block.get("mimeType") in IMAGE_TYPES and is_base64(block.get("data"))
 
 
 def _pictures(call: ToolPart) -> list[dict[str, Json]]:

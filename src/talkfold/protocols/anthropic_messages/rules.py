@@ -11,6 +11,7 @@ trailing whitespace".
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
@@ -20,7 +21,7 @@ from ...model import Json
 from ..healing import Rules, Violation
 from ..json_values import fits_unicode, is_list, is_object
 
-__all__ = ("ANTHROPIC", "IMAGE_TYPES", "THINKING", "check_anthropic")
+__all__ = ("ANTHROPIC", "IMAGE_TYPES", "THINKING", "check_anthropic", "is_base64")
 
 ANTHROPIC = Rules(
     illegal_in_id="[^a-zA-Z0-9_-]",
@@ -39,6 +40,14 @@ _BLOCKS_OF = {
     "user": ("text", "image", "tool_result"),
     "assistant": ("text", "tool_use", *THINKING),
 }
+
+
+def is_base64(data: Json) -> bool:
+    """Whether a value is base64 of something: the standard alphabet, padded, not empty (RFC 4648, 4)."""
+    try:
+        return isinstance(data, str) and bool(b64decode(data, validate=True))
+    except ValueError:
+        return False
 
 
 class _Message(Struct, frozen=True):
@@ -196,8 +205,12 @@ def _tool_result(block: dict[str, Json], place: str) -> Iterator[Violation]:
 def _image(block: dict[str, Json], place: str) -> Iterator[Violation]:
     source = block.get("source")
     fields = source if is_object(source) else {}
-    if fields.get("type") == "base64" and fields.get("media_type") not in IMAGE_TYPES:
+    if fields.get("type") != "base64":
+        return
+    if fields.get("media_type") not in IMAGE_TYPES:
         yield Violation("image", place, f"one of {', '.join(IMAGE_TYPES)}")
+    if not is_base64(fields.get("data")):
+        yield Violation("image", f"{place}.source.data", "base64 that is not empty")
 
 
 _CHECKS: Mapping[str, Callable[[dict[str, Json], str], Iterator[Violation]]] = {
