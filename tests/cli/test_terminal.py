@@ -123,6 +123,33 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
     assert (process.wait(), words) == (app.PIPE_CLOSED, b"")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_ends_with_70_and_a_clear_sentence(tmp_path: Path, unbuffered: str) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no /dev/full")
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(jsonl(ORDER))
+    with full.open("wb") as out:
+        run = start(
+            "fold", str(log), environment={"PYTHONUNBUFFERED": unbuffered}, stdout=out.fileno(), stderr=subprocess.PIPE
+        )
+        _, words = run.communicate(timeout=30)
+    assert run.returncode == 70
+    assert b"No space left" in words
+    assert b"should not have happened" not in words
+
+
+def test_an_unbuffered_stdout_is_written_whole_or_told(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(jsonl([{"type": "send", "id": "u-1", "text": "x" * 3_000_000}]))
+    run = start("fold", str(log), environment={"PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    run.stdout.read(1000)
+    run.stdout.close()
+    assert run.wait(30) == 141
+
+
 def test_interrupted_ends_with_130_and_without_a_traceback() -> None:
     process = start("fold", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None

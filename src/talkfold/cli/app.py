@@ -17,7 +17,7 @@ from rich.console import Console
 from .._version import __version__
 from ..errors import TalkfoldError
 from .commands import COMMANDS, GROUPS
-from .output import on_terminal, say
+from .output import buffer_stdout, on_terminal, say
 
 __all__ = ("INTERNAL", "INTERRUPTED", "PIPE_CLOSED", "USAGE", "build", "run")
 
@@ -59,6 +59,7 @@ def build(*, styled: bool = False) -> App:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and give its exit code. Errors are told on stderr; nothing is raised."""
+    buffer_stdout()
     try:
         app = build(styled=on_terminal())
         if not arguments or arguments[0] in app.help_flags:
@@ -78,9 +79,18 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered has no reader either: let the interpreter's last flush go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return PIPE_CLOSED
+    except OSError as error:
+        _discard_output()  # a full disk would refuse the last flush too
+        if os.environ.get("TALKFOLD_DEBUG"):
+            traceback.print_exc()
+        where = f"{error.filename}: " if error.filename else ""
+        say(
+            f"talkfold: the machine refused: {where}{error.strerror or error}",
+            "  Look for a full disk or a folder that may not be written; --db names another database.",
+        )
+        return INTERNAL
     except Exception as error:
         if os.environ.get("TALKFOLD_DEBUG"):
             traceback.print_exc()
@@ -89,3 +99,13 @@ def run(arguments: Sequence[str]) -> int:
             "  Run it again with TALKFOLD_DEBUG=1 for the traceback, and report it with that.",
         )
         return INTERNAL
+
+
+def _discard_output() -> None:
+    """Where stdout takes nothing any more, let what is buffered, and the interpreter's last flush, go nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -6,12 +6,13 @@ overrides and lone surrogates are written as escapes, so that a log cannot move 
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -23,6 +24,7 @@ __all__ = (
     "Line",
     "Row",
     "Span",
+    "buffer_stdout",
     "clean",
     "document",
     "json_bytes",
@@ -70,10 +72,21 @@ def rich_console(stream: IO[str] | None = None) -> Console:
 # ---- for programs ---------------------------------------------------------------------------------------
 
 
+def buffer_stdout() -> None:
+    """Put a buffer before an unbuffered stdout (``PYTHONUNBUFFERED``): without one, what a write leaves is lost."""
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and isinstance(raw := cast("object", out.buffer), io.RawIOBase):
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), encoding=out.encoding, errors=out.errors, line_buffering=True
+        )
+
+
 def write(data: bytes) -> None:
     """Bytes to stdout, after whatever text was printed before."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
+    if getattr(sys.stdout, "line_buffering", False):
+        sys.stdout.flush()
 
 
 def document(value: object) -> None:
