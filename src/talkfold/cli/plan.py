@@ -17,7 +17,7 @@ __all__ = ("plan_json", "plan_lines")
 _WHY: dict[DropReason, str] = {
     "open-call": "the call had not finished",
     "cancelled-call": "the call was cancelled",
-    "reply-cut-short": "the reply was cut short; the model writes it anew",
+    "reply-cut-short": "comes after the last finished call; the model writes it anew",
     "reasoning-after-last-call": "it belongs to a step that is done again",
     "empty-message": "the message had nothing in it yet",
 }
