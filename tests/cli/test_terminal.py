@@ -150,6 +150,23 @@ def test_an_unbuffered_stdout_is_written_whole_or_told(tmp_path: Path) -> None:
     assert run.wait(30) == 141
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [("list >&-", 70, "stdout is closed"), ("fold - <&-", 2, "stdin is closed"), ("list 2>&-", 3, "")],
+)
+def test_a_closed_stream_is_told_without_a_traceback(tmp_path: Path, command: str, code: int, words: str) -> None:
+    run = subprocess.run(
+        ["sh", "-c", f'"$0" -m talkfold {command}', sys.executable],
+        env={**os.environ, "TALKFOLD_DB": str(tmp_path / "none.db")},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert run.returncode == code, run.stderr
+    assert words in run.stderr
+    assert "Traceback" not in run.stderr
+
+
 def test_interrupted_ends_with_130_and_without_a_traceback() -> None:
     process = start("fold", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import cast
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from rich.console import Console
@@ -59,13 +60,18 @@ def build(*, styled: bool = False) -> App:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and give its exit code. Errors are told on stderr; nothing is raised."""
+    if cast("object", sys.stderr) is None:  # so Python has a stream that the shell closed
+        sys.stderr = open(os.devnull, "w")
+    if cast("object", sys.stdout) is None:
+        sys.stderr.write("talkfold: stdout is closed\n  Open it, or send it to /dev/null.\n")
+        return INTERNAL
     buffer_stdout()
     try:
         app = build(styled=on_terminal())
         if not arguments or arguments[0] in app.help_flags:
             for command in COMMANDS:  # the overview says what each command does, so each must be loaded
                 app[command.name]
-        pages = None if on_terminal() else Console(width=_UNWRAPPED)
+        pages = None if on_terminal() else _Pages(width=_UNWRAPPED)
         code = app(list(arguments), exit_on_error=False, print_error=False, console=pages)
         sys.stdout.flush()
         return int(code or 0)
@@ -99,6 +105,14 @@ def run(arguments: Sequence[str]) -> int:
             "  Run it again with TALKFOLD_DEBUG=1 for the traceback, and report it with that.",
         )
         return INTERNAL
+
+
+class _Pages(Console):
+    """Where help pages go that nobody looks at on a terminal."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave the exit code to ``run``; rich would exit with 1."""
+        raise BrokenPipeError
 
 
 def _discard_output() -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from ..codec import MAX_DOCUMENT_BYTES, TornLine
 from ..errors import InvalidArgument, TooLarge
@@ -19,6 +19,8 @@ __all__ = ("read_document", "source", "warn_torn")
 def source(given: str) -> Generator[BinaryIO]:
     """The file with this path, or stdin for ``-``. Raises InvalidArgument when it cannot be opened."""
     if given == "-":
+        if cast("object", sys.stdin) is None:  # so Python has it when the shell closed it
+            raise InvalidArgument("FILE", "-: stdin is closed")
         yield sys.stdin.buffer
         return
     try:
