@@ -221,7 +221,8 @@ def test_system_prompts_stand_beside_the_messages() -> None:
 def test_a_conversation_without_anything_to_send() -> None:
     exported = to_anthropic((model(), model(ReasoningPart("hm"), message_id="b")))
     assert exported.messages == []
-    assert codes(exported) == ["empty-message", "unsigned-reasoning", "empty-message"]
+    assert codes(exported) == ["empty-message", "unsigned-reasoning", "empty-message", "nothing-to-send"]
+    assert codes(to_anthropic((), system="Be kind.")) == ["nothing-to-send"]
 
 
 @given(logs)

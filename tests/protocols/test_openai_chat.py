@@ -181,7 +181,9 @@ def test_every_sound_conversation_comes_back_as_it_was(messages: list[Message]) 
     state = folded(imported)
     exported = to_openai_chat(state.messages, system=imported.system)
     assert exported.messages == messages
-    assert (imported.notes, exported.healed) == ((), ())
+    assert imported.notes == ()
+    told = ["empty-text" for message in messages if message == user("")]
+    assert [found.code for found in exported.healed] == (told if messages else ["nothing-to-send"])
     assert state.status == "idle"
     assert check_openai_chat(messages) == () or not messages
 
@@ -385,6 +387,7 @@ def test_a_message_that_says_nothing_is_left_out_and_told() -> None:
     exported = to_openai_chat(messages)
     assert exported.messages == [user("")]
     assert [(found.code, found.message_id) for found in exported.healed] == [
+        ("empty-text", "u"),
         ("empty-message", "a"),
         ("reasoning-left-out", "b"),
         ("empty-message", "b"),
@@ -493,3 +496,27 @@ def test_the_checker_names_the_rule_that_is_broken(messages: list[Any], rule: st
 
 def test_the_checker_takes_what_the_provider_takes() -> None:
     assert check_openai_chat([user(), calls("a", "b", content="x"), result("b"), result("a"), says("z")]) == ()
+
+
+def test_the_checker_takes_a_request_as_well() -> None:
+    assert check_openai_chat({"model": "m", "messages": [user()]}) == ()
+    (violation,) = check_openai_chat({"messages": [user(), result("c")]})
+    assert (violation.rule, violation.path) == ("result-without-call", "$.messages[1]")
+    for nothing in ({}, {"messages": []}, {"messages": "hi"}):
+        (violation,) = check_openai_chat(nothing)
+        assert (violation.rule, violation.path) == ("not-empty", "$.messages")
+
+
+def test_a_conversation_without_anything_to_send_is_told() -> None:
+    exported = to_openai_chat(())
+    assert exported.request == {"messages": []}
+    assert [found.code for found in exported.healed] == ["nothing-to-send"]
+    assert to_openai_chat((), system="Be kind.").healed == ()
+
+
+def test_a_message_of_a_picture_alone_is_sent_without_words_and_told() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    imported = from_openai_chat([{"role": "user", "content": [picture]}])
+    exported = to_openai_chat(folded(imported).messages)
+    assert exported.messages == [user("")]
+    assert [found.code for found in exported.healed] == ["empty-text"]

@@ -44,7 +44,8 @@ def to_anthropic(messages: Iterable[AgentMessage], *, system: SystemPrompts = No
     Signed thinking (``providerMetadata.anthropic.signature`` or ``.redactedData``) goes back in its place,
     other reasoning is left out. Nothing of another provider's metadata is sent. A conversation that ends with
     the assistant's text ends the request too: the model goes on from there (prefill; models without prefill
-    refuse it). A conversation without anything to send gives no messages.
+    refuse it). A conversation without anything to send gives no messages,
+    and says so.
     """
     row = tuple(messages)
     healing = heal(row, ANTHROPIC)
@@ -59,6 +60,8 @@ def to_anthropic(messages: Iterable[AgentMessage], *, system: SystemPrompts = No
         {"role": role, "content": [block.body for block in group]}
         for role, group in groupby(blocks, key=lambda block: block.role)
     ]
+    if not out:
+        healed.append(report("nothing-to-send", ""))
     return ProviderExport(out, tuple(healed), beside)
 
 

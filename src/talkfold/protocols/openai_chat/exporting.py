@@ -30,6 +30,8 @@ def to_openai_chat(messages: Iterable[AgentMessage], *, system: SystemPrompts = 
     for message in healing.messages:
         out += _user(message, healed) if message.role == "user" else _assistant(message, healed)
         out += [_prompt(prompt) for prompt in prompts.pop(message.id, ())]
+    if not out:
+        healed.append(report("nothing-to-send", ""))
     return ProviderExport(out, tuple(healed))
 
 
@@ -39,10 +41,13 @@ def _prompt(prompt: SystemPrompt) -> dict[str, Json]:
 
 
 def _user(message: AgentMessage, healed: list[Healed]) -> Iterator[dict[str, Json]]:
-    if message.parts:
-        yield {"role": "user", "content": said(message)}
-    else:
+    if not message.parts:
         healed.append(report("empty-message", message.id))
+        return
+    text = said(message)
+    if not text:
+        healed.append(report("empty-text", message.id, to="sent as it is"))
+    yield {"role": "user", "content": text}
 
 
 def _assistant(message: AgentMessage, healed: list[Healed]) -> list[dict[str, Json]]:

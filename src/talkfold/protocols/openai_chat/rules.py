@@ -9,7 +9,7 @@ are unique in the whole conversation, because gateways to other providers pair b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...model import Json
 from ..healing import Rules, Violation
@@ -29,18 +29,24 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
-def check_openai_chat(messages: Sequence[Json]) -> tuple[Violation, ...]:
-    """Which rules these messages break; none for what the provider takes. Never raises on JSON."""
-    return tuple(_check(messages))
+def check_openai_chat(request: Mapping[str, Json] | Sequence[Json]) -> tuple[Violation, ...]:
+    """Which rules a request ``{messages}``, or its messages alone, break; none for what the provider takes.
+
+    The paths start at what was given: ``$.messages[0]`` in a request, ``$[0]`` in messages. Never raises on JSON.
+    """
+    if not isinstance(request, Mapping):
+        return tuple(_check(request, "$"))
+    messages: Json = request.get("messages")
+    return tuple(_check(messages if is_list(messages) else (), "$.messages"))
 
 
-def _check(messages: Sequence[Json]) -> Iterator[Violation]:
+def _check(messages: Sequence[Json], root: str) -> Iterator[Violation]:
     if not messages:
-        yield Violation("not-empty", "$", "there is no message")
+        yield Violation("not-empty", root, "there is no message")
     seen: set[str] = set()
     waiting: dict[str, str] = {}  # the calls that the next tool messages must answer: id -> where it was made
     for index, body in enumerate(messages):
-        path = f"$[{index}]"
+        path = f"{root}[{index}]"
         if not is_object(body):
             yield Violation("shape", path, "a message is an object")
             continue
