@@ -190,7 +190,8 @@ def table(
         grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
         for title in titles:
             style = (styles or {}).get(title, "")
-            grid.add_column(title, style=style, no_wrap=title != elastic, overflow="fold")
+            least = 12 if title == elastic else len(title)
+            grid.add_column(title, style=style, min_width=least, overflow="fold")  # folded, so nothing is lost
         for row in cells:
             grid.add_row(*map(Text, row))
         rich_console().print(Padding(grid, (0, 0, 0, indent), expand=False))
