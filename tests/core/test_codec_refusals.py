@@ -91,6 +91,12 @@ def test_no_json_where_a_value_belongs(text: str, half: str) -> None:
 
 
 @pytest.mark.parametrize("half", ["", r',"x":"\ud83d"'], ids=["plain", "with half a pair"])
+def test_an_integer_that_python_does_not_read(half: str) -> None:
+    with pytest.raises(InvalidJson, match="an integer has more digits than Python reads"):
+        decode_action(result("9" * 4301, half))
+
+
+@pytest.mark.parametrize("half", ["", r',"x":"\ud83d"'], ids=["plain", "with half a pair"])
 @pytest.mark.parametrize("text", NO_JSON)
 def test_no_json_in_an_unknown_field(text: str, half: str) -> None:
     with pytest.raises(InvalidJson):
