@@ -154,7 +154,7 @@ def test_retry_says_what_goes_and_why(world: Talkfold) -> None:
     sent, dropped = out.split("and drops")
     assert "find" in sent
     assert "There are two." in dropped
-    assert "the reply was cut short" in dropped
+    assert "comes after the last finished call" in dropped
     assert "the call was cancelled" in dropped
 
 

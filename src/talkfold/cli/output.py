@@ -75,7 +75,7 @@ def rich_console(stream: IO[str] | None = None) -> Console:
 def buffer_stdout() -> None:
     """Put a buffer before an unbuffered stdout (``PYTHONUNBUFFERED``): without one, what a write leaves is lost."""
     out = sys.stdout
-    if isinstance(out, io.TextIOWrapper) and isinstance(raw := cast("object", out.buffer), io.RawIOBase):
+    if isinstance(out, io.TextIOWrapper) and isinstance(raw := cast("object", sys.stdout.buffer), io.RawIOBase):
         sys.stdout = io.TextIOWrapper(
             io.BufferedWriter(raw), encoding=out.encoding, errors=out.errors, line_buffering=True
         )
