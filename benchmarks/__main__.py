@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ async def _run(options: Options) -> tuple[list[Line], list[str], dict[str, str]]
     stores: list[Store] = []
     missing: dict[str, str] = {}
     lines: list[Line] = []
+    load = os.getloadavg()[0]
     with TemporaryDirectory(dir=options.folder, prefix="talkfold-bench-") as folder:
         bench = Bench(Path(folder), stores, options.quick)
         for name, row in CORE.items():
@@ -88,7 +90,7 @@ async def _run(options: Options) -> tuple[list[Line], list[str], dict[str, str]]
             stores += found
         for name, row in STORED.items():
             lines += await _measured(name, row, bench, options)
-        return lines, describe(bench.folder, stores), missing
+        return lines, describe(bench.folder, stores, load), missing
 
 
 async def _measured(name: str, row: Row, bench: Bench, options: Options) -> list[Line]:

@@ -22,13 +22,14 @@ from .table import duration
 __all__ = ("describe",)
 
 
-def describe(folder: Path, peers: Sequence[Store]) -> list[str]:
-    """One sentence fragment a line, ready for the page."""
+def describe(folder: Path, peers: Sequence[Store], load: float) -> list[str]:
+    """One sentence fragment a line, ready for the page. ``load``: the load average before the run."""
     versions = dict.fromkeys(f"{peer.name.rsplit(' ', 1)[0]} {peer.version}" for peer in peers)
     return [
         f"date: {datetime.now(UTC):%Y-%m-%d}",
         f"machine: {_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
         f"disk: {_file_system(folder)}, one fsync of 4 KiB takes {duration(_sync_time(folder))} (median of 50)",
+        f"other work on the machine: load average {load:.1f} before the run",
         f"talkfold {__version__}, Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}, "
         f"msgspec {msgspec.__version__}",
         f"peers: {', '.join(versions) or 'none'}",
