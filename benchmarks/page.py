@@ -60,8 +60,8 @@ every time.
   about 15 µs.
 - **A long state from its snapshot.** It is 4.0 MB of JSON in 2,660 messages. Reading its pages takes 2 to 4 ms,
   msgspec's decoding 8 to 16 ms, and nothing else shows in the profile; warm, it is there already.
-- **The payload as JSON** is another 4.0 MB of text: 10 ms of encoding, 21 ms of proving that every free value is JSON (no
-  NaN, no tuple, no foreign type), and 41 ms of counting the depth of the brackets in what was just written.
+- **The payload as JSON** is another 4.0 MB of text: 10 ms of encoding, 21 ms of proving that every free value is JSON
+  (no NaN, no tuple, no foreign type), and 41 ms of counting the depth of the brackets in what was just written.
 - **Bytes on disk.** Rows are 1.31 × the JSON (1.20 × when SQLite packs its pages in a VACUUM), snapshots 0.31 ×.
   Compressed snapshots would bring 1.4 × in all, and cost 8 ms more for every long state that is read cold.
 """

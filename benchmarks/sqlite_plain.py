@@ -91,4 +91,4 @@ async def _opened(folder: Path) -> AsyncGenerator[_Plain]:
         connection.close()
 
 
-PLAIN = Store("plain sqlite3", sqlite3.sqlite_version, list, _opened)
+PLAIN = Store("plain sqlite3", f"SQLite {sqlite3.sqlite_version}", list, _opened)

@@ -41,7 +41,7 @@ class OpenedStore(Protocol):
 
 @dataclass(frozen=True)
 class Store:
-    """A way to keep conversations in SQLite.
+    """A way to keep conversations in SQLite. ``version`` names the package and its version.
 
     ``prepare`` turns the JSON of actions into items; ``opened`` opens the store in a folder of its own.
     ``batches``: it can write several items in one transaction. ``every``: it takes part in every n-th round

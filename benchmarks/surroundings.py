@@ -24,7 +24,7 @@ __all__ = ("describe",)
 
 def describe(folder: Path, peers: Sequence[Store], load: float) -> list[str]:
     """One sentence fragment a line, ready for the page. ``load``: the load average before the run."""
-    versions = dict.fromkeys(f"{peer.name.rsplit(' ', 1)[0]} {peer.version}" for peer in peers)
+    versions = dict.fromkeys(peer.version for peer in peers)
     return [
         f"date: {datetime.now(UTC):%Y-%m-%d}",
         f"machine: {_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",

@@ -66,4 +66,4 @@ async def _opened(folder: Path) -> AsyncGenerator[TalkfoldStore]:
         yield TalkfoldStore(store)
 
 
-TALKFOLD = Store("talkfold", __version__, _prepare, _opened)
+TALKFOLD = Store("talkfold", f"talkfold {__version__}", _prepare, _opened)

@@ -56,4 +56,4 @@ async def _opened(folder: Path) -> AsyncGenerator[_Recorder]:
         datastore.close()
 
 
-STORES = (Store("eventsourcing SQLite recorder", version("eventsourcing"), list, _opened),)
+STORES = (Store("eventsourcing SQLite recorder", f"eventsourcing {version('eventsourcing')}", list, _opened),)

@@ -81,7 +81,7 @@ async def _database(folder: Path) -> AsyncGenerator[_Service]:
             await service.close()
 
 
-_store = partial(Store, version=version("google-adk"), prepare=_prepare, batches=False)
+_store = partial(Store, version=f"google-adk {version('google-adk')}", prepare=_prepare, batches=False)
 
 STORES = (
     _store(name="google-adk SqliteSessionService", opened=_sqlite, every=4),

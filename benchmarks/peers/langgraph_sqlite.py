@@ -61,4 +61,11 @@ async def _opened(folder: Path) -> AsyncGenerator[_Saver]:
         yield _Saver(saver)
 
 
-STORES = (Store("langgraph AsyncSqliteSaver", version("langgraph-checkpoint-sqlite"), _prepare, _opened),)
+STORES = (
+    Store(
+        "langgraph AsyncSqliteSaver",
+        f"langgraph-checkpoint-sqlite {version('langgraph-checkpoint-sqlite')}",
+        _prepare,
+        _opened,
+    ),
+)

@@ -56,4 +56,4 @@ async def _opened(folder: Path) -> AsyncGenerator[_Sessions]:
         sessions.close()
 
 
-STORES = (Store("OpenAI Agents SQLiteSession", version("openai-agents"), _prepare, _opened),)
+STORES = (Store("OpenAI Agents SQLiteSession", f"openai-agents {version('openai-agents')}", _prepare, _opened),)
