@@ -16,10 +16,10 @@ from protocol_logs import calls_of, logged
 from talkfold.actions import SessionAction
 from talkfold.codec import encode_logged
 from talkfold.fold import fold
+from talkfold.healing import heal
 from talkfold.log import Entry
 from talkfold.model import SessionState
 from talkfold.protocols.anthropic_messages import check_anthropic, to_anthropic
-from talkfold.protocols.healing import heal
 from talkfold.protocols.native import SessionHeader, encode_header, read_sessions
 from talkfold.protocols.openai_chat import check_openai_chat, from_openai_chat, to_openai_chat
 from talkfold.protocols.system_prompt import system_prompts

@@ -11,9 +11,9 @@ from protocol_logs import calls_of, logs
 
 from talkfold.actions import SessionAction
 from talkfold.fold import fold
+from talkfold.healing import FAILED_SILENTLY, NO_RESULT, ProviderExport
 from talkfold.model import UNSET, AgentMessage, AgentPart, ReasoningPart, TextPart, ToolPart
 from talkfold.protocols.anthropic_messages import check_anthropic, to_anthropic
-from talkfold.protocols.healing import FAILED_SILENTLY, NO_RESULT, ProviderExport
 from talkfold.protocols.system_prompt import SystemPrompt
 from talkfold.resumable import resumable
 

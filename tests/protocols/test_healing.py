@@ -11,9 +11,9 @@ from protocol_logs import calls_of, logs
 
 from talkfold.actions import SessionAction
 from talkfold.fold import fold
+from talkfold.healing import FAILED_SILENTLY, NEUTRAL, NO_RESULT, Rules, heal
 from talkfold.model import UNSET, AgentMessage, ReasoningPart, TextPart, ToolPart
 from talkfold.protocols.anthropic_messages import ANTHROPIC
-from talkfold.protocols.healing import FAILED_SILENTLY, NEUTRAL, NO_RESULT, Rules, heal
 from talkfold.protocols.openai_chat import OPENAI
 
 ALL_RULES = pytest.mark.parametrize("rules", [NEUTRAL, OPENAI, ANTHROPIC], ids=["neutral", "openai", "anthropic"])

@@ -13,8 +13,8 @@ from protocol_logs import calls_of, logs
 from talkfold.actions import MessageStart, Part, Send, SessionAction, Stop, TextDelta, ToolCall, ToolResult
 from talkfold.errors import InvalidAction
 from talkfold.fold import fold
+from talkfold.healing import heal
 from talkfold.model import UNSET, AgentMessage, ReasoningPart, SessionState, TextPart, ToolPart
-from talkfold.protocols.healing import heal
 from talkfold.protocols.openai_chat import OpenAIImport, check_openai_chat, from_openai_chat, to_openai_chat
 from talkfold.protocols.system_prompt import SystemPrompt, system_prompts
 from talkfold.resumable import resumable

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from ..codec import encode_logged
 from ..errors import InvalidArgument
+from ..healing import ProviderExport
 from ..protocols.anthropic_messages import to_anthropic
-from ..protocols.healing import ProviderExport
 from ..protocols.native import encode_header, header_of
 from ..protocols.openai_chat import to_openai_chat
 from ..protocols.system_prompt import system_prompts

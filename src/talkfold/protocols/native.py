@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from ..codec import JsonLine, TornLine, decode_json, decode_line, encode_json, read_jsonl
 from ..errors import DamagedLine, InvalidAction
+from ..json_values import is_object
 from ..log import Entry, LoggedAction, chain_link, chain_start
 from ..model import Json
-from .json_values import is_object
 
 if TYPE_CHECKING:
     from ..store.protocol import Session

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import InvalidAction
+from ..healing import Healed, report
+from ..json_values import fits_unicode, is_object
 from ..model import AgentMessage, Json
-from .healing import Healed, report
-from .json_values import fits_unicode, is_object
 
 __all__ = (
     "METADATA_KEY",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from ..json_values import is_list, is_object, json_text
 from ..model import AgentMessage, AgentPart, Json, ReasoningPart, TextPart, ToolPart
-from .json_values import is_list, is_object, json_text
 
 __all__ = ("Step", "outcome_blocks", "outcome_failed", "outcome_text", "said", "steps")
 

@@ -12,9 +12,9 @@ from itertools import groupby, pairwise
 
 from msgspec import Struct
 
+from ...healing import FAILED_SILENTLY, Healed, ProviderExport, heal, report
+from ...json_values import fits_unicode, is_object, json_text
 from ...model import AgentMessage, Json, ReasoningPart, Role, TextPart, ToolPart
-from ..healing import FAILED_SILENTLY, Healed, ProviderExport, heal, report
-from ..json_values import fits_unicode, is_object, json_text
 from ..system_prompt import SystemPrompts, by_place
 from ..turns import Step, outcome_blocks, outcome_failed, outcome_text, said, steps
 from .rules import ANTHROPIC, IMAGE_TYPES, THINKING, is_base64

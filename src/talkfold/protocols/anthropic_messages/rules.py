@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec import Struct
 
+from ...healing import Rules, Violation
+from ...json_values import fits_unicode, is_list, is_object
 from ...model import Json
-from ..healing import Rules, Violation
-from ..json_values import fits_unicode, is_list, is_object
 
 __all__ = ("ANTHROPIC", "IMAGE_TYPES", "THINKING", "check_anthropic", "is_base64")
 

@@ -11,8 +11,8 @@ import sys
 
 from ...codec.text import checked
 from ...errors import TooDeep
+from ...json_values import fits_unicode, is_object, json_text
 from ...model import Json, ToolPart
-from ..json_values import fits_unicode, is_object, json_text
 
 __all__ = ("DEEPEST", "arguments_of", "openai_metadata", "parse_arguments", "raw_to_keep")
 

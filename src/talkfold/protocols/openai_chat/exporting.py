@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...healing import Healed, ProviderExport, heal, report
 from ...model import AgentMessage, Json, ReasoningPart, TextPart, ToolPart
-from ..healing import Healed, ProviderExport, heal, report
 from ..system_prompt import SystemPrompt, SystemPrompts, by_place
 from ..turns import Step, outcome_text, said, steps
 from .arguments import arguments_of, openai_metadata

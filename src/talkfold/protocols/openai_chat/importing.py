@@ -27,9 +27,9 @@ from ...actions import (
     ToolResult,
 )
 from ...errors import InvalidAction
+from ...json_values import is_list, is_object
 from ...log import Entry
 from ...model import Json
-from ..json_values import is_list, is_object
 from ..system_prompt import SystemPrompt, to_metadata
 from .arguments import parse_arguments, raw_to_keep
 

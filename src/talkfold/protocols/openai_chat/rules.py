@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...healing import Rules, Violation
+from ...json_values import fits_unicode, is_list, is_object
 from ...model import Json
-from ..healing import Rules, Violation
-from ..json_values import fits_unicode, is_list, is_object
 
 __all__ = ("OPENAI", "check_openai_chat")
 

@@ -6,8 +6,8 @@ from typing import TypeGuard, cast
 
 import msgspec
 
-from ..codec.text import MAX_DOCUMENT_DEPTH, encoded
-from ..model import Json
+from .codec.text import MAX_DOCUMENT_DEPTH, encoded
+from .model import Json
 
 __all__ = ("fits_unicode", "is_list", "is_object", "json_text")
 

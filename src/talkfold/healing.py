@@ -18,8 +18,8 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from ..model import AgentMessage, AgentPart, Json, ReasoningPart, TextPart, ToolPart
 from .json_values import fits_unicode, is_object
+from .model import AgentMessage, AgentPart, Json, ReasoningPart, TextPart, ToolPart
 
 __all__ = (
     "FAILED_SILENTLY",
