@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .log import LoggedAction
+    from .store.lease import Lease
 
 __all__ = (
     "AdapterBusy",
     "AmbiguousSession",
+    "CallNotWaiting",
     "CursorAhead",
     "DamagedLine",
     "DatabaseNotFound",
@@ -30,11 +32,14 @@ __all__ = (
     "InvalidCursor",
     "InvalidJson",
     "KeyReused",
+    "LeaseLost",
     "MetadataKeyNotAllowed",
     "MigrationChanged",
     "MigrationMissing",
     "NetworkFileSystem",
     "NotJsonValue",
+    "NothingToRetry",
+    "RunInProgress",
     "SessionErased",
     "SessionExists",
     "SessionNotFound",
@@ -362,6 +367,71 @@ class CursorAhead(TalkfoldError):
         self.session_id = session_id
         self.number = number
         self.head = head
+
+
+class RunInProgress(TalkfoldError):
+    """A living run owns the session. ``lease`` says which run, in which process, and until when."""
+
+    code = "run_in_progress"
+    fault: ClassVar[Fault] = "caller"
+    exit_code = 4
+    http_status = 409
+
+    def __init__(self, session_id: str, lease: Lease) -> None:
+        super().__init__(
+            f"run {lease.run!r} of {lease.holder} is in progress in session {session_id!r}",
+            "Follow that run, or stop it and start again when it has ended.",
+        )
+        self.session_id = session_id
+        self.lease = lease
+
+
+class LeaseLost(TalkfoldError):
+    """The run no longer owns its session: it was settled, or another run began, while this one stood still."""
+
+    code = "lease_lost"
+    fault: ClassVar[Fault] = "environment"
+    exit_code = 4
+    http_status = 409
+
+    def __init__(self, session_id: str, run: str) -> None:
+        super().__init__(
+            f"run {run!r} lost session {session_id!r}: it was not heard of for longer than its lease",
+            "Nothing more of this run is stored. Open the session again and see what it holds now.",
+        )
+        self.session_id = session_id
+        self.run = run
+
+
+class CallNotWaiting(TalkfoldError):
+    """No call waits for this answer: it was answered, or has ended, or its time is over, or it is another call."""
+
+    code = "call_not_waiting"
+    fault: ClassVar[Fault] = "caller"
+    exit_code = 4
+    http_status = 409
+
+    def __init__(self, session_id: str, call: str, reason: str) -> None:
+        super().__init__(
+            f"{call} of session {session_id!r} does not wait for this answer: {reason}",
+            "Read the session again: it shows the call that waits now, if there is one, and what it was given.",
+        )
+        self.session_id = session_id
+        self.call = call
+        self.reason = reason
+
+
+class NothingToRetry(TalkfoldError):
+    """A retry of a session in which nobody has said anything yet."""
+
+    code = "nothing_to_retry"
+    fault: ClassVar[Fault] = "caller"
+    exit_code = 4
+    http_status = 409
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id!r} has no user message to answer again", "Send one first.")
+        self.session_id = session_id
 
 
 # ---- the place where it is stored -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .lease import LEASE_SECONDS, Hold, Lease, Leases, Started, Waiting, WaitKind
 from .opening import open_store
 from .protocol import (
     ABSENT,
@@ -25,17 +26,24 @@ __all__ = (
     "ABSENT",
     "ANY",
     "EXISTS",
+    "LEASE_SECONDS",
     "Appended",
     "CheckReport",
     "Expected",
     "ExpectedVersion",
+    "Hold",
+    "Lease",
+    "Leases",
     "OpenedSession",
     "Page",
     "Problem",
     "ProblemCode",
     "Session",
     "SessionStore",
+    "Started",
     "StateAt",
     "Tombstone",
+    "WaitKind",
+    "Waiting",
     "open_store",
 )

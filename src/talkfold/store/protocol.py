@@ -11,7 +11,8 @@ have the same id, it means the one without an owner; if there is none such, Ambi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import Literal, Protocol, TypeAlias
 
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from ..log import Loggable, LoggedAction
 from ..model import Json, SessionState, SessionStatus
+from .lease import Hold, Lease, Leases
 
 __all__ = (
     "ABSENT",
@@ -59,7 +61,8 @@ class Session(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A session's row: everything but its log. Times are milliseconds since 1970 (UTC).
 
     ``number`` is the newest action's number, ``digest`` its hash (of an empty log: the chain's start) and
-    ``size`` the bytes of the log's bodies. ``updated`` is the time of the newest append.
+    ``size`` the bytes of the log's bodies. ``updated`` is the time of the newest append. ``lease`` says which living
+    run owns the session; a dead one's is not shown.
     """
 
     id: str
@@ -74,6 +77,7 @@ class Session(Struct, frozen=True, rename="camel", omit_defaults=True):
     metadata: dict[str, Json] | None = None
     forked_from: str | None = None
     forked_at: int | None = None
+    lease: Lease | None = None
 
 
 class Appended(Struct, frozen=True, rename="camel"):
@@ -138,7 +142,7 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     problems: tuple[Problem, ...]
 
 
-class SessionStore(Protocol):
+class SessionStore(Leases, Protocol):
     """A place for sessions. Open one with ``talkfold.open_store``."""
 
     async def create(
@@ -201,14 +205,19 @@ class SessionStore(Protocol):
         run: str | None = None,
         actor: str | None = None,
         meta: Mapping[str, Json] | None = None,
+        hold: Hold | None = None,
     ) -> Appended:
         """Log actions: all of them in one transaction, or none.
 
         When this returns they are durable. ``key`` makes the call safe to repeat after an unknown outcome (a
         crash or a cancellation between commit and answer): the same key with the same actions gives the first
         answer again, before ``expected`` is looked at; with other actions it raises KeyReused. A cancelled call may
-        or may not have been written; it is never half-written. Raises VersionConflict, SessionNotFound,
-        SessionErased, InvalidJson, InvalidAction, NotJsonValue, TooDeep, TooLarge, InvalidArgument (no actions).
+        or may not have been written; it is never half-written. With ``hold`` a run writes by its lease, under its id:
+        the lease is renewed on the way when a third of it is over, and LeaseLost says that it is another's. A
+        ``send``, ``stop``, ``retry`` or ``reset`` ends the wait of a parked call, whoever logs it.
+
+        Raises VersionConflict, SessionNotFound, SessionErased, InvalidJson, InvalidAction, NotJsonValue,
+        TooDeep, TooLarge, InvalidArgument (no actions), LeaseLost.
         """
         ...
 
@@ -224,7 +233,11 @@ class SessionStore(Protocol):
 
     async def open_session(self, session_id: str, *, owner: str | None = None, cause: str = "reload") -> OpenedSession:
         """Open for running: a session left streaming, or with open calls, is settled by one logged ``stop`` with
-        ``{"cause": cause}`` in its ``meta``; once, however many processes open it together."""
+        ``{"cause": cause}`` in its ``meta``; once, however many processes open it together.
+
+        While a living run owns the session, nothing is settled: follow it (the session's ``lease`` says so). The
+        ``stop`` for a dead run is logged under that run's id, and its lease is gone.
+        """
         ...
 
     async def fork(
@@ -248,6 +261,17 @@ class SessionStore(Protocol):
 
         Goes on until the iterator is closed or the store is (StoreClosed). One whose wait was cancelled has ended:
         subscribe again after the last number that was seen. Raises CursorAhead, SessionErased.
+        """
+        ...
+
+    def watch(
+        self, session_id: str, told: Callable[[int], object], *, owner: str | None = None
+    ) -> AbstractAsyncContextManager[int]:
+        """Call ``told``, in the event loop, after every commit that moved the session's end, from any process.
+
+        It gets the newest number (-1: the session is erased, or the store closed), at least once after the last of
+        several commits, and must not wait or raise. The context is entered with the number at which watching began.
+        Raises SessionNotFound, SessionErased.
         """
         ...
 
