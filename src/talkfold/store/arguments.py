@@ -6,8 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import get_args
 
+from ..actions import Retry, Send, SessionAction
 from ..errors import InvalidArgument, MetadataKeyNotAllowed
 from ..model import SessionStatus
+from .lease import Hold
 from .protocol import Expected, ExpectedVersion
 
 __all__ = (
@@ -16,11 +18,14 @@ __all__ = (
     "MOST_SESSIONS",
     "check_expected",
     "check_filters",
+    "check_first",
+    "check_hold",
     "check_limit",
     "check_name",
     "check_number",
     "check_time",
     "check_title",
+    "run_of",
 )
 
 MOST_ACTIONS = 10_000
@@ -97,3 +102,36 @@ def check_filters(
             raise MetadataKeyNotAllowed(key, tuple(allowed))
         if value is not None and type(value) not in (str, int, float, bool):
             raise InvalidArgument("metadata", f"the filter on {key!r} must be a text, a number, true, false or null")
+
+
+_LONGEST_HOLD = 31 * 24 * 3600.0  # seconds
+
+
+def check_hold(hold: Hold) -> None:
+    """Refuse a hold without a run, or with a time that is no time."""
+    if not isinstance(hold, Hold):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+        raise InvalidArgument("hold", f"a Hold is needed, not {type(hold).__name__}")
+    if hold.run is None:  # pyright: ignore[reportUnnecessaryComparison] - callers may be untyped
+        raise InvalidArgument("hold", "it names no run")
+    check_name("run", hold.run)
+    seconds = hold.seconds
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("hold", f"its seconds are a number, not {type(seconds).__name__}")
+    if not 0 < seconds <= _LONGEST_HOLD:
+        raise InvalidArgument("hold", f"a lease lasts more than 0 and up to {_LONGEST_HOLD:,.0f} seconds")
+
+
+def run_of(hold: Hold | None, run: str | None) -> str | None:
+    """The run under whose id an append is logged. A run that writes by its lease has only one name."""
+    if hold is None:
+        return run
+    check_hold(hold)
+    if run is not None and run != hold.run:
+        raise InvalidArgument("run", f"{run!r} cannot write by the lease of {hold.run!r}")
+    return hold.run
+
+
+def check_first(action: SessionAction) -> None:
+    """Refuse an action that begins no run."""
+    if not isinstance(action, (Send, Retry)):
+        raise InvalidArgument("action", f"a run begins with a send or a retry, not with {type(action).__name__}")

@@ -12,7 +12,7 @@ from typing import get_args
 
 from ..errors import InvalidArgument
 from .arguments import check_name, check_time
-from .memory import MemoryStore
+from .memory.store import MemoryStore
 from .protocol import SessionStore
 from .sqlite.connection import Synchronous
 from .sqlite.store import SqliteStore

@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import islice
 
-import anyio
-
-from ..actions import Stop
-from ..codec import decode_action, decode_json, encode_json
-from ..errors import (
-    AmbiguousSession,
+from ...codec import encode_json
+from ...errors import (
     CursorAhead,
     InvalidCursor,
     KeyReused,
-    SessionErased,
-    SessionExists,
+    LeaseLost,
     SessionNotFound,
-    StoreClosed,
     VersionConflict,
 )
-from ..fold import fold
-from ..log import Loggable, LoggedAction, chain_link, chain_start
-from ..model import EMPTY_SESSION, Json, SessionState, SessionStatus
-from ..reducer import session_reducer
-from .arguments import (
+from ...fold import fold
+from ...log import Loggable, LoggedAction, chain_link, chain_start
+from ...model import EMPTY_SESSION, Json, SessionStatus
+from ..arguments import (
     MOST_ACTIONS,
     MOST_SESSIONS,
     check_expected,
@@ -37,9 +31,11 @@ from .arguments import (
     check_name,
     check_number,
     check_title,
+    run_of,
 )
-from .entries import Batch, encode_metadata, prepare
-from .protocol import (
+from ..entries import Batch, encode_metadata, prepare
+from ..lease import Hold
+from ..protocol import (
     ABSENT,
     ANY,
     EXISTS,
@@ -53,108 +49,21 @@ from .protocol import (
     StateAt,
     Tombstone,
 )
+from .leases import MemoryLeases, held
+from .records import Record
 
 __all__ = ("MemoryStore",)
 
 _MOST_MISSING = 1_000
 
 
-class _Record:
-    """One session: its log, and the state folded so far."""
-
-    def __init__(self, serial: int, session_id: str, owner: str | None, now: int) -> None:
-        self.serial = serial
-        self.id = session_id
-        self.owner = owner
-        self.title: str | None = None
-        self.metadata: bytes | None = None
-        self.created = self.updated = now
-        self.forked_from: str | None = None
-        self.forked_at: int | None = None
-        self.log: list[LoggedAction] = []
-        self.digest = chain_start(session_id)
-        self.keys: dict[str, tuple[Appended, bytes]] = {}
-        self.size = 0
-        self.folded = 0
-        self.state = EMPTY_SESSION
-        self.grown = anyio.Event()
-        self.tombstone: Tombstone | None = None
-
-    def current(self) -> SessionState:
-        if self.folded < len(self.log):
-            self.state = fold([row.action for row in self.log[self.folded :]], self.state)
-            self.folded = len(self.log)
-        return self.state
-
-    def held(self) -> dict[str, Json]:
-        """The metadata as an object."""
-        return {} if self.metadata is None else decode_json(self.metadata)
-
-    def row(self) -> Session:
-        return Session(
-            self.id,
-            self.current().status,
-            len(self.log),
-            self.digest,
-            self.size,
-            self.created,
-            self.updated,
-            self.owner,
-            self.title,
-            None if self.metadata is None else decode_json(self.metadata),
-            self.forked_from,
-            self.forked_at,
-        )
-
-
-class MemoryStore:
+class MemoryStore(MemoryLeases):
     """Sessions in this process only. Implements ``SessionStore``, whose docstrings are the contract."""
 
     def __init__(self, *, metadata_keys: Collection[str], clock: Callable[[], int], new_id: Callable[[], str]) -> None:
-        self._records: dict[str, dict[str | None, _Record]] = {}
-        self._in_order: list[_Record] = []
+        super().__init__(clock)
         self._metadata_keys = frozenset(metadata_keys)
-        self._clock = clock
         self._new_id = new_id
-        self._closed = False
-
-    async def close(self) -> None:
-        """Wake everybody who follows; they find the store closed."""
-        self._closed = True
-        for record in self._in_order:
-            record.grown.set()
-
-    def _find(self, session_id: str, owner: str | None) -> _Record:
-        if self._closed:
-            raise StoreClosed
-        check_name("session_id", session_id)
-        check_name("owner", owner)
-        found = self._records.get(session_id, {})
-        matching = [r for r in found.values() if owner is None or r.owner == owner]
-        living = [r for r in matching if r.tombstone is None]
-        if not matching:
-            raise SessionNotFound(session_id)
-        living = [r for r in living if r.owner is None] or living  # nobody's session comes first
-        if len(living) > 1:
-            raise AmbiguousSession(session_id, [r.owner for r in living])
-        if not living:
-            tombstone = matching[0].tombstone
-            assert tombstone is not None
-            raise SessionErased(session_id, tombstone.at, tombstone.by)
-        return living[0]
-
-    def _add(self, session_id: str, owner: str | None) -> _Record:
-        if self._closed:
-            raise StoreClosed
-        taken = self._records.setdefault(session_id, {}).get(owner)
-        if taken is not None:
-            if taken.tombstone is not None:
-                raise SessionErased(session_id, taken.tombstone.at, taken.tombstone.by)
-            raise SessionExists(session_id)
-        record = _Record(len(self._in_order), session_id, owner, self._clock())
-        self._records[session_id][owner] = record
-        self._in_order.append(record)
-        return record
 
     async def create(
         self,
@@ -174,10 +83,10 @@ class MemoryStore:
         record.title, record.metadata = title, encoded
         if batch is not None:
             self._log(record, batch)
-        return record.row()
+        return record.row(self._clock())
 
     async def get(self, session_id: str, *, owner: str | None = None) -> Session:
-        return self._find(session_id, owner).row()
+        return self._find(session_id, owner).row(self._clock())
 
     async def list(
         self,
@@ -189,15 +98,14 @@ class MemoryStore:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page:
-        if self._closed:
-            raise StoreClosed
+        self._refuse_closed()
         check_name("owner", owner)
         check_filters(status, metadata, self._metadata_keys)
         check_title(title)
         check_limit(limit, MOST_SESSIONS)
         before = len(self._in_order) if cursor is None else _serial_of(cursor)
 
-        def wanted(record: _Record) -> bool:
+        def wanted(record: Record) -> bool:
             if record.tombstone is not None or record.serial >= before:
                 return False
             if owner is not None and record.owner != owner:
@@ -213,8 +121,9 @@ class MemoryStore:
             )
 
         page = list(islice(filter(wanted, reversed(self._in_order)), limit + 1))
+        now = self._clock()
         more = f"m{page[limit - 1].serial:x}" if len(page) > limit else None
-        return Page(tuple(record.row() for record in page[:limit]), more)
+        return Page(tuple(record.row(now) for record in page[:limit]), more)
 
     async def update(
         self,
@@ -232,7 +141,7 @@ class MemoryStore:
             record.metadata = encode_metadata("metadata", kept) if kept else None
         if title is not None:
             record.title = title
-        return record.row()
+        return record.row(self._clock())
 
     async def append(
         self,
@@ -245,15 +154,18 @@ class MemoryStore:
         run: str | None = None,
         actor: str | None = None,
         meta: Mapping[str, Json] | None = None,
+        hold: Hold | None = None,
     ) -> Appended:
         check_name("key", key)
         check_expected(expected)
-        batch = prepare(actions, run=run, actor=actor, meta=meta)
+        batch = prepare(actions, run=run_of(hold, run), actor=actor, meta=meta)
         try:
             record = self._find(session_id, owner)
         except SessionNotFound:
             if expected is not ANY and expected is not ABSENT:
                 raise
+            if hold is not None:
+                raise LeaseLost(session_id, hold.run) from None
             record = self._add(session_id, owner)
         else:
             if key is not None and key in record.keys:
@@ -261,33 +173,17 @@ class MemoryStore:
                 if request != batch.request():
                     raise KeyReused(session_id, key)
                 return Appended(answer.first, answer.last, repeated=True)
+            if hold is not None:
+                held(record, hold)
             actual = len(record.log)
             if expected is ABSENT:
                 raise VersionConflict(session_id, "absent", actual)
             if isinstance(expected, int) and expected != actual:
                 raise VersionConflict(session_id, expected, actual, record.log[expected:][:_MOST_MISSING])
-        appended = self._log(record, batch)
+        appended = self._log(record, batch, hold)
         if key is not None:
             record.keys[key] = (appended, batch.request())
         return appended
-
-    def _log(self, record: _Record, batch: Batch) -> Appended:
-        now = self._clock()
-        first = len(record.log) + 1
-        link = record.digest
-        last = len(record.log) + len(batch.rows)
-        for number, (time, run, actor, meta, body) in enumerate(batch.rows, start=first):
-            time = now if time is None else time
-            link = chain_link(link, number, time, run, actor, meta, body)
-            said = None if meta is None else decode_json(meta)
-            shown = link if number == last else None
-            record.log.append(LoggedAction(number, time, decode_action(body), body, shown, run, actor, said))
-        record.digest = link
-        record.size += batch.size
-        record.updated = now
-        record.grown.set()
-        record.grown = anyio.Event()
-        return Appended(first, len(record.log))
 
     async def read(
         self, session_id: str, *, after: int = 0, limit: int = 1000, owner: str | None = None
@@ -311,12 +207,9 @@ class MemoryStore:
 
     async def open_session(self, session_id: str, *, owner: str | None = None, cause: str = "reload") -> OpenedSession:
         record = self._find(session_id, owner)
-        state = record.current()
-        stopped = session_reducer(state, Stop())
-        settled = state.status == "streaming" or stopped.messages is not state.messages
-        if settled:
-            self._log(record, prepare([Stop()], actor="talkfold", meta={"cause": cause}))
-        return OpenedSession(record.row(), record.current(), settled)
+        now = self._clock()
+        settled = record.living(now) is None and self._settle(record, now, cause)
+        return OpenedSession(record.row(now), record.current(), settled)
 
     async def fork(
         self,
@@ -341,7 +234,7 @@ class MemoryStore:
         record.forked_from, record.forked_at = source.id, at
         rows = [(r.time, r.run, r.actor, encode_metadata("meta", r.meta), r.body) for r in source.log[:at]]
         self._log(record, Batch(rows, (), sum(len(row[-1]) for row in rows)))
-        return record.row()
+        return record.row(self._clock())
 
     async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
         check_name("by", by)
@@ -349,9 +242,11 @@ class MemoryStore:
         record.tombstone = Tombstone(record.id, self._clock(), len(record.log), record.owner, by)
         record.log.clear()
         record.keys.clear()
+        record.lease = None
         record.title = record.metadata = record.forked_from = record.forked_at = None
         record.state, record.folded = EMPTY_SESSION, 0
         record.grown.set()
+        record.tell(-1)
         return record.tombstone
 
     async def subscribe(
@@ -367,6 +262,17 @@ class MemoryStore:
             for logged in page:
                 yield logged
                 after = logged.number
+
+    @asynccontextmanager
+    async def watch(
+        self, session_id: str, told: Callable[[int], object], *, owner: str | None = None
+    ) -> AsyncGenerator[int]:
+        record, name = self._find(session_id, owner), object()
+        record.watchers[name] = told
+        try:
+            yield len(record.log)
+        finally:
+            record.watchers.pop(name, None)
 
     async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
         record = self._find(session_id, owner)
