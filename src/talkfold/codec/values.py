@@ -17,15 +17,17 @@ _Place: TypeAlias = "tuple[_Place | None, str | int, int]"
 """Where a value stands: the place of what holds it, its key or index there, and how deep that is."""
 
 
-def refuse_unjson(value: Json, path: str, *, what: str, max_depth: int) -> None:
+def refuse_unjson(value: Json, path: str, *, what: str, max_depth: int, around: int = 0) -> None:
     """Raise unless the value comes back from JSON exactly as it is.
 
     Takes ``UNSET`` as well: a field that is not there. Raises NotJsonValue with the JSONPath of the first
     offender (NaN, an infinity, a tuple, a key that is no str, an integer that Python would not read back …),
-    TooDeep for a value nested deeper than ``max_depth``, which includes one that contains itself.
+    TooDeep where the document nests deeper than ``max_depth``: the value's own brackets (one that contains itself
+    has no end of them) and the ``around`` ones that it stands in.
     """
     if value is UNSET:
         return
+    room = max_depth - around
     stack: list[tuple[object, _Place]] = [(value, (None, path, 0))]
     while stack:
         item, place = stack.pop()
@@ -39,7 +41,7 @@ def refuse_unjson(value: Json, path: str, *, what: str, max_depth: int) -> None:
                 raise NotJsonValue(_spelled(place), f"JSON has no number for {item}")
         elif kind is dict or kind is list:
             depth = place[2] + 1
-            if depth > max_depth:
+            if depth > room:
                 raise TooDeep(what, max_depth)
             if kind is list:
                 stack.extend((child, (place, i, depth)) for i, child in enumerate(cast("list[object]", item)))
