@@ -53,8 +53,7 @@ _BYTE = re.compile(r"(.*?) ?\(byte (\d+)\)")
 _AT = re.compile(r"(.*) - at `(.*)`", re.DOTALL)
 _OUT_OF_RANGE = "out of range"
 _GAP = re.compile(r"[ \t\r\n]*[{,:]?[ \t\r\n]*")
-_SCANNER = json.JSONDecoder()
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Any)
+_SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _FREE_KINDS: tuple[object, ...] = (Any, dict[str, Any])
 _FREE_FIELDS = frozenset(("input", "output", "providerMetadata"))
 
@@ -128,8 +127,8 @@ def outlined(decoder: msgspec.json.Decoder[T], data: bytes, what: str, max_depth
     """
     if _SURROGATE_ESCAPE.search(data) is None:
         return decoded(decoder, data, what, max_depth)
-    document = decoded(_ANY, data, what, max_depth)
     try:
+        document, _ = _parsed(data)
         members = _members(data.decode()) if isinstance(document, dict) else document
         return msgspec.convert(members, cast("type[T]", decoder.type))
     except msgspec.ValidationError as error:
@@ -163,32 +162,68 @@ def _malformed(reason: str) -> InvalidJson:
 
 
 def _exactly(kind: type[T], data: bytes, what: str) -> T:
-    text = data.decode()
-    try:
-        document = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
-    except json.JSONDecodeError as error:
-        raise InvalidJson(error.msg, len(utf8(text[: error.pos]))) from None
-    except ValueError:
-        raise InvalidJson("an integer has more digits than Python reads") from None
+    document, has_unheld = _parsed(data)
     if kind not in _FREE_KINDS:
         _drop_unwritable_keys(document)
     try:
-        return msgspec.convert(document, kind)
+        value = msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         _refuse(error, what)
     except UnicodeEncodeError:
         raise InvalidAction(what, "half a surrogate pair stands where only fixed words may") from None
+    if has_unheld:
+        msgspec.to_builtins(value, enc_hook=_refuse_unheld)
+    return value
+
+
+class _Unheld:
+    """A number that Python does not hold, in its place in a parsed document.
+
+    Only what is kept may be refused. For msgspec this is no JSON: it goes with an unknown field, a field of any
+    type refuses it, with its path and with the name of this class, and in a free field it can be found.
+    """
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+_Unheld.__name__ = "number out of range"
+
+
+def _refuse_unheld(number: _Unheld) -> NoReturn:
+    raise InvalidJson(number.reason)
+
+
+def _parsed(data: bytes) -> tuple[object, bool]:
+    """The document as the standard library reads it, and whether there is an ``_Unheld`` in it."""
+    unheld: list[_Unheld] = []
+
+    def read_float(digits: str) -> object:
+        number = float(digits)
+        return number if isfinite(number) else mark(f"the number {digits[:40]} is out of range")
+
+    def read_int(digits: str) -> object:
+        try:
+            return int(digits)
+        except ValueError:
+            return mark("an integer has more digits than Python reads")
+
+    def mark(reason: str) -> object:
+        unheld.append(_Unheld(reason))
+        return unheld[-1]
+
+    text = data.decode()
+    try:
+        document = json.loads(text, parse_constant=_no_constant, parse_float=read_float, parse_int=read_int)
+    except json.JSONDecodeError as error:
+        raise InvalidJson(error.msg, len(utf8(text[: error.pos]))) from None
+    return document, bool(unheld)
 
 
 def _no_constant(name: str) -> NoReturn:
     raise InvalidJson(f"{name} is no JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not isfinite(number):
-        raise InvalidJson(f"the number {digits[:40]} is out of range")
-    return number
 
 
 def _drop_unwritable_keys(document: object) -> None:
