@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_world import ORDER, Talkfold, jsonl
+from cli_world import CHATS, ORDER, Talkfold, jsonl
 
 from talkfold import decode_action, decode_messages, decode_state, encode_state, fold, resumable, session_reducer
 from talkfold.model import EMPTY_SESSION
@@ -47,6 +47,7 @@ def test_several_sessions_are_no_log(world: Talkfold) -> None:
     ended = world("fold", "-", stdin=everything)
     assert (ended.code, ended.out) == (2, "")
     assert "several sessions" in ended.err
+    assert "`talkfold import FILE`" in ended.err
 
 
 @pytest.mark.parametrize("each", [(), ("--each",)])
@@ -62,6 +63,42 @@ def test_damage_in_the_middle_ends_with_6_and_its_line(talkfold: Talkfold, bad: 
     ended = talkfold("fold", "-", stdin=jsonl(ORDER[:3]) + bad + jsonl(ORDER[3:]))
     assert (ended.code, ended.out) == (6, "")
     assert "line 4" in ended.err
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        jsonl(CHATS),
+        b"\n" + jsonl(CHATS[1:]).rstrip(),
+        jsonl([{"messages": [], "status": "idle"}]),
+        jsonl([[{"id": "u", "role": "user", "parts": []}]]),
+    ],
+    ids=["conversations", "one conversation", "state", "messages"],
+)
+def test_a_file_of_another_form_is_told_which_command_reads_it(
+    talkfold: Talkfold, tmp_path: Path, other: bytes
+) -> None:
+    (tmp_path / "other.jsonl").write_bytes(other)
+    for ended in (talkfold("fold", "other.jsonl"), talkfold("fold", "--each", "-", stdin=other)):
+        assert (ended.code, ended.out) == (6, "")
+        assert "`talkfold import --format openai FILE` reads whole conversations" in ended.err
+        assert "`talkfold resumable FILE` reads an array of messages" in ended.err
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        jsonl(ORDER[:1]) + jsonl(CHATS),
+        jsonl([{"type": "unheard-of"}]),
+        jsonl([{"talkfold": 1, "session": {"id": "a"}}]) + jsonl(CHATS),
+        b"nonsense\n",
+    ],
+)
+def test_a_damaged_log_is_still_a_log(talkfold: Talkfold, damaged: bytes) -> None:
+    ended = talkfold("fold", "-", stdin=damaged)
+    assert ended.code == 6
+    assert "Repair or remove line" in ended.err
+    assert "talkfold import" not in ended.err
 
 
 def test_a_file_that_is_not_there(talkfold: Talkfold) -> None:

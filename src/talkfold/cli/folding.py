@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from ..actions import SessionAction
 from ..codec import TornLine, decode_messages, encode_messages, encode_state
-from ..errors import InvalidArgument
+from ..errors import DamagedLine, InvalidAction, InvalidArgument
 from ..fold import fold
 from ..model import EMPTY_SESSION
 from ..protocols.native import SessionHeader, read_native
@@ -47,19 +47,37 @@ def fold_log(
             record(encode_state(state))
 
 
+_NO_LOG = (
+    "A log has an action a line. `talkfold import --format openai FILE` reads whole conversations, {id, messages} a "
+    "line; `talkfold resumable FILE` reads an array of messages."
+)
+_SEVERAL = "`talkfold import FILE` takes all of them into a database; `talkfold show ID` shows each."
+
+
 def _actions(stream: BinaryIO) -> Iterator[SessionAction]:
-    """The actions of one session's log, read while they are folded."""
+    """The actions of one session's log, read while they are folded.
+
+    Raises DamagedLine, which names the command for such a file when already the first line, though it is JSON, has
+    not the form of an action; InvalidArgument for a file of several sessions.
+    """
     begun = False
-    for item in read_native(stream):
-        if isinstance(item, TornLine):
-            warn_torn(item)
-        elif isinstance(item, SessionHeader):
-            if begun:
-                raise InvalidArgument("FILE", "it holds several sessions; import it, and show each")
-            begun = True
-        else:
-            begun = True
-            yield item.action
+    try:
+        for item in read_native(stream):
+            if isinstance(item, TornLine):
+                warn_torn(item)
+            elif isinstance(item, SessionHeader):
+                if begun:
+                    error = InvalidArgument("FILE", "it holds several sessions, and a fold takes one")
+                    error.next_step = _SEVERAL
+                    raise error
+                begun = True
+            else:
+                begun = True
+                yield item.action
+    except DamagedLine as error:
+        if not begun and isinstance(error.reason, InvalidAction) and error.reason.path == "$":
+            error.next_step = _NO_LOG
+        raise
 
 
 def resumable_messages(file: Source, /, *, form: Form = Form()) -> None:
