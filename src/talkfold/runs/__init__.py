@@ -1,11 +1,13 @@
-"""Live runs: the contract with agents, and the tools that they call.
+"""Live runs: an agent's parts into a session's log, its tools called, and whoever else writes there heard.
 
-An adapter (``AgentAdapter``) plays a model and yields stream parts; a ``Toolbox`` holds what it may call; an
-``AbortSignal`` tells both that the person pressed Stop.
+``start_run`` and ``retry_run`` play an adapter (``AgentAdapter``), ``stop_run`` stops whatever runs, ``follow`` watches a
+run of another process. A ``Toolbox`` holds what an agent may call: Python functions, sources of remote tools, a client's
+tools; ``SubAgent`` is an agent that is called like one. ``approve``, ``deny`` and ``give_result`` answer a parked call.
 """
 
 from __future__ import annotations
 
+from .active import is_running
 from .adapter import (
     AdapterStatus,
     AgentAdapter,
@@ -31,21 +33,54 @@ from .adapter import (
     status_of,
     subscribe_to,
 )
+from .answers import ParkedCall, approve, deny, give_result, parked_call
+from .client_tools import CLIENT_SECONDS, ClientTools, Parking
+from .conductor import RunEnding
+from .events import (
+    AgentEnded,
+    AgentStarted,
+    CallEnded,
+    CallParked,
+    CallProgress,
+    CallStarted,
+    Fault,
+    FaultCode,
+    Observation,
+    Observe,
+    RunCause,
+    RunEnded,
+    RunEvent,
+    RunStarted,
+)
+from .following import follow
 from .output import ToolErrorCode, ToolOutput, error_output, output_of, tool_outcome
+from .run import Run, RunSettings, retry_run, start_run, stop_run
 from .signal import AbortController, AbortSignal
+from .subagents import MAX_DEPTH, SubAgent
 from .tool import Confirm, Tool, ToolContext, ToolProgress, tool
 from .tools import AnyTool, Confirming, Toolbox, ToolSource
 
 __all__ = (
+    "CLIENT_SECONDS",
+    "MAX_DEPTH",
     "AbortController",
     "AbortSignal",
     "AdapterStatus",
     "AgentAdapter",
+    "AgentEnded",
     "AgentRunRequest",
+    "AgentStarted",
     "AnyTool",
+    "CallEnded",
+    "CallParked",
+    "CallProgress",
+    "CallStarted",
+    "ClientTools",
     "Confirm",
     "Confirming",
     "Downloading",
+    "Fault",
+    "FaultCode",
     "HasModels",
     "HasPreparation",
     "HasStatus",
@@ -53,8 +88,20 @@ __all__ = (
     "Loading",
     "ModelChoice",
     "NeedsDownload",
+    "Observation",
+    "Observe",
+    "ParkedCall",
+    "Parking",
     "Ready",
+    "Run",
+    "RunCause",
+    "RunEnded",
+    "RunEnding",
+    "RunEvent",
+    "RunSettings",
+    "RunStarted",
     "SetupFailed",
+    "SubAgent",
     "Tool",
     "ToolCallRequest",
     "ToolContext",
@@ -66,13 +113,22 @@ __all__ = (
     "Toolbox",
     "Unavailable",
     "WebAgent",
+    "approve",
+    "deny",
     "error_output",
+    "follow",
+    "give_result",
+    "is_running",
     "logged_part",
     "models_of",
     "output_of",
+    "parked_call",
     "prepare",
+    "retry_run",
     "select_model",
+    "start_run",
     "status_of",
+    "stop_run",
     "subscribe_to",
     "tool",
     "tool_outcome",

@@ -13,6 +13,7 @@ import anyio
 
 from ..errors import InvalidArgument, TalkfoldError
 from .adapter import ToolCallRequest, ToolDescriptor
+from .client_tools import Parking
 from .guard import failure, guarded
 from .output import ToolOutput, error_output, output_of
 from .signal import AbortSignal
@@ -116,6 +117,13 @@ class Toolbox:
         except Exception:
             _log.exception("%r cannot say whether to ask before %r", found, call.name)
             return unsaid_confirmation(call.name)
+
+    def parking(self, call: ToolCallRequest) -> Parking | None:
+        """The source whose client must make this call; ``None`` when it can be made here."""
+        found = self._find(call.name)
+        if isinstance(found, Toolbox):
+            return found.parking(call)
+        return found if isinstance(found, Parking) else None
 
     async def call(self, call: ToolCallRequest, context: ToolContext | None = None) -> ToolOutput:
         """Make a call. Never raises (see ``guarded`` for the person's own interrupt): every failure is an output with

@@ -1,0 +1,231 @@
+"""The tasks of a run, and how it ends: whatever happens, once, with a well-formed log and the lease given back."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+import anyio
+from anyio import CancelScope, get_cancelled_exc_class
+from anyio.abc import TaskGroup
+from msgspec import Struct, to_builtins
+
+from ..actions import Finish, Part, Reset, Retry, RunError, Send, SessionAction, Stop
+from ..errors import LeaseLost, SessionErased, StoreClosed, TalkfoldError
+from ..log import Entry, LoggedAction
+from ..model import AgentMessage, Json
+from ..store.lease import Hold
+from ..store.protocol import SessionStore
+from .context import RunContext
+from .events import Fault, Observation, RunCause, begin
+from .journal import Journal
+from .turn import Ending, Turn
+
+__all__ = ("Conductor", "RunEnding")
+
+_log = logging.getLogger(__name__)
+
+_HEARD: dict[type[SessionAction], Literal["stop", "reset", "send", "retry"]] = {
+    Stop: "stop",
+    Reset: "reset",
+    Send: "send",
+    Retry: "retry",
+}
+"""What ends a run when somebody else logs it."""
+
+_REPLACED: frozenset[RunCause] = frozenset({"reset", "send", "retry"})
+"""Another turn has begun, or nothing is left: an end of this one would end that one."""
+
+_LAST_SECONDS = 1.0
+"""How long an agent that was cancelled may still take. One that catches its cancellation is left to itself after that:
+it can write nothing any more."""
+
+
+class RunEnding(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How a run ended. ``part`` is the terminal part that it logged as action ``number``; both are ``None`` when it
+    logged none: another turn had begun in its place, or its log was lost to it."""
+
+    cause: RunCause
+    part: Finish | RunError | None = None
+    number: int | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+class Conductor:
+    """Plays one turn into one session, from the first part to the end."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        session_id: str,
+        *,
+        owner: str | None,
+        hold: Hold,
+        number: int,
+        context: RunContext,
+        turn: Turn,
+        grace: float,
+    ) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._owner = owner
+        self._hold = hold
+        self._context = context
+        self._turn = turn
+        self._grace = grace
+        self._scope = CancelScope()
+        self._cause: RunCause | None = None
+        self._played = anyio.Event()
+        self._said: Ending | None = None
+        self._tasks: TaskGroup | None = None
+        self.ending: RunEnding | None = None
+        self.over = anyio.Event()
+        context.journal = Journal(
+            store,
+            session_id,
+            owner=owner,
+            hold=hold,
+            number=number,
+            heard=self._heard,
+            refused=context.refused,
+        )
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the run could write no more, if so."""
+        return self._context.journal.failure
+
+    async def conduct(self, messages: tuple[AgentMessage, ...], observation: Observation | None) -> None:
+        """Play the turn to its end. Raises only cancellation."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._write)
+                tasks.start_soon(self._renew)
+                tasks.start_soon(self._play, messages, observation)
+                try:
+                    await self._played.wait()
+                except get_cancelled_exc_class():
+                    self.end_now("cancelled")
+                    with anyio.move_on_after(_LAST_SECONDS, shield=True):
+                        await self._played.wait()
+                    raise
+                finally:
+                    with CancelScope(shield=True):
+                        await self._close()
+                    tasks.cancel_scope.cancel()
+        finally:
+            self._context.outbox.end()
+            self.over.set()
+
+    async def drained(self) -> None:
+        """Wait for the end; nobody reads what the run hands out any more."""
+        self._context.outbox.unwanted()
+        await self.over.wait()
+
+    # ---- the tasks -----------------------------------------------------------------------------------------
+
+    async def _play(self, messages: tuple[AgentMessage, ...], observation: Observation | None) -> None:
+        try:
+            with self._scope, begin(observation):
+                self._said = await self._turn.play(messages)
+        except Exception as error:
+            if error is not self.failure:
+                raise
+        finally:
+            self._played.set()
+
+    async def _write(self) -> None:
+        await self._context.journal.work()
+        self.end_now("lease-lost" if isinstance(self.failure, LeaseLost) else "store")
+
+    async def _renew(self) -> None:
+        while True:
+            await anyio.sleep(self._hold.seconds / 3)
+            try:
+                await self._store.renew(self._session_id, hold=self._hold, owner=self._owner)
+            except (LeaseLost, SessionErased, StoreClosed) as error:
+                self._context.journal.fail(error)
+                return
+            except TalkfoldError as error:
+                _log.warning("run %s could not renew its lease yet: %s", self._hold.run, error)
+
+    def _heard(self, row: LoggedAction) -> None:
+        if self._context.heard_answer(row):
+            return
+        self._context.outbox.put(row.action)
+        cause = _HEARD.get(type(row.action))
+        if cause is not None:
+            self._end_soon(cause)
+
+    # ---- the end ---------------------------------------------------------------------------------------------
+
+    def _end_soon(self, cause: RunCause) -> None:
+        """Tell the agent to end, and cancel it when it does not."""
+        if self._cause is None:
+            self._cause = cause
+            self._context.controller.abort(cause)
+            self._scope.deadline = min(self._scope.deadline, anyio.current_time() + self._grace)
+            self._give_up_after(self._grace + _LAST_SECONDS)
+
+    def end_now(self, cause: RunCause) -> None:
+        """Tell the agent to end and cancel it at once."""
+        self._cause = self._cause or cause
+        self._context.controller.abort(cause)
+        self._scope.cancel()
+        self._give_up_after(_LAST_SECONDS)
+
+    def _give_up_after(self, seconds: float) -> None:
+        async def give_up() -> None:
+            await anyio.sleep(seconds)
+            if not self._played.is_set():
+                _log.error("run %s: the agent catches its cancellation; it is left to itself", self._hold.run)
+                self._played.set()
+
+        if self._tasks is not None and not self._played.is_set():
+            self._tasks.start_soon(give_up)
+
+    async def _close(self) -> None:
+        context = self._context
+        cause = self._cause or "agent"
+        end = self._said.part if self._said else Finish("aborted")
+        self._context.controller.abort(cause)  # whatever still runs: nothing more is logged for it
+        rows = [] if cause in _REPLACED else self._turn.closing(end)
+        faults = tuple(context.faults.values())
+        try:
+            number = await context.journal.release(_with_meta(rows, self._meta(cause, faults)))
+        except Exception as error:
+            if self.failure is None:
+                raise
+            lost = isinstance(error, LeaseLost)
+            self.ending = RunEnding("lease-lost" if lost else "store", faults=faults)
+            if not lost:
+                await self._last_try(error)
+            return
+        for row in rows:
+            context.outbox.put(row)
+        self.ending = RunEnding(cause, end, number, faults) if rows else RunEnding(cause, faults=faults)
+
+    def _meta(self, cause: RunCause, faults: tuple[Fault, ...]) -> dict[str, Json]:
+        meta: dict[str, Json] = {} if cause == "agent" else {"cause": cause}
+        if faults:
+            meta["faults"] = to_builtins(faults)
+        if self._context.dropped:
+            meta["dropped"] = self._context.dropped
+        return meta
+
+    async def _last_try(self, error: Exception) -> None:
+        """The store failed. Where it is only the one write that it refused, the session still gets its end."""
+        end = RunError(f"The run could not store what happened: {error}"[:500])
+        row = Entry(Part(end), meta={"cause": "store"})
+        try:
+            number = await self._store.release(self._session_id, [row], hold=self._hold, owner=self._owner)
+        except TalkfoldError as again:
+            _log.error("run %s leaves its session open, until its lease is over: %s", self._hold.run, again)
+            return
+        assert self.ending is not None
+        self.ending = RunEnding("store", end, number, self.ending.faults)
+
+
+def _with_meta(rows: list[Part], meta: dict[str, Json]) -> list[Any]:
+    return [*rows[:-1], Entry(rows[-1], meta=meta)] if rows and meta else list(rows)

@@ -1,0 +1,192 @@
+"""What all agents of one run share: its log, its Stop, its caller, its observer, and the calls that are open in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+
+from ..actions import AgentStreamPart, Part, RunError, SessionAction, ToolCall, ToolError, ToolPhase, ToolResult
+from ..errors import CallNotWaiting, TalkfoldError
+from ..log import LoggedAction
+from ..model import Json
+from ..store.lease import Waiting, WaitKind
+from .events import CallParked, Fault, FaultCode, Observe, told
+from .journal import Journal
+from .outbox import Outbox
+from .signal import AbortController, AbortSignal
+
+__all__ = ("MadeCall", "RunContext", "ends_call")
+
+_log = logging.getLogger(__name__)
+_SHORT = 300
+
+
+@dataclass(eq=False, slots=True)
+class MadeCall:
+    """A call that an agent of this run made. ``said`` is its part as the agent yielded it, ``logged`` as it is in the
+    log; ``path`` are the numbers of the delegate calls around it and its own, so that paths are in the order in which
+    the fold finds calls; ``outcome`` is the part that ended it, once it is in the log."""
+
+    said: ToolCall
+    logged: ToolCall
+    within: str | None
+    path: tuple[int, ...] = ()
+    begun: bool = False
+    outcome: ToolResult | ToolError | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of its action in the log."""
+        return self.path[-1]
+
+
+@dataclass(eq=False, slots=True)
+class _Wait:
+    call: MadeCall
+    over: anyio.Event = field(default_factory=anyio.Event)
+    answer: SessionAction | None = None
+
+
+class RunContext:
+    """One run's common ground. Agents of all depths write through it, and hear through it what others logged."""
+
+    def __init__(
+        self,
+        run_id: str,
+        *,
+        clock: Callable[[], int],
+        approval_seconds: float | None,
+        max_depth: int,
+        observe: Observe | None,
+    ) -> None:
+        self.run_id = run_id
+        self.clock = clock
+        self.approval_seconds = approval_seconds
+        self.max_depth = max_depth
+        self.observe = observe
+        self.journal: Journal  # set when the session is taken: until then there is nothing to write into
+        self.outbox = Outbox()
+        self.controller = AbortController()
+        self.faults: dict[FaultCode, Fault] = {}
+        self.broken: RunError | None = None
+        self.dropped = 0
+        self.open: dict[int, MadeCall] = {}
+        self._waits: dict[int, _Wait] = {}
+
+    @property
+    def signal(self) -> AbortSignal:
+        """Aborted when the run must end."""
+        return self.controller.signal
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run must end: from then on only what has really happened is logged."""
+        return self.controller.signal.aborted
+
+    # ---- writing ---------------------------------------------------------------------------------------
+
+    async def say(self, part: AgentStreamPart, within: str | None) -> None:
+        """Log a part that need not be durable before what follows, and hand it out at once."""
+        action = Part(part, within)
+        self.journal.put(action)
+        self.outbox.put(action)
+        if self.journal.crowded:
+            await self.journal.room()
+        if self.outbox.crowded:
+            await self.outbox.room()
+
+    async def commit(self, action: SessionAction) -> int | None:
+        """Log an action and hand it out when it is durable; its number, or ``None`` when no log takes it."""
+        number = await self.journal.commit(action)
+        if number is not None:
+            self.outbox.put(action)
+            if self.outbox.crowded and not self.stopping:
+                await self.outbox.room()
+        return number
+
+    def fault(self, code: FaultCode, text: str) -> None:
+        """Note what an adapter did against its contract."""
+        known = self.faults.get(code)
+        if known is None:
+            _log.warning("run %s: %s", self.run_id, text)
+        self.faults[code] = Fault(code, known.count + 1 if known else 1, known.text if known else text[:_SHORT])
+
+    def refused(self, action: SessionAction, error: TalkfoldError) -> None:
+        """An action of this run that no log takes."""
+        kind = type(action.part).__name__ if type(action) is Part else type(action).__name__
+        self.fault("unstorable-part", f"a {kind} cannot be stored: {error}")
+        if self.broken is None:
+            self.broken = RunError(f"The agent yielded a {kind} that cannot be stored: {error}"[:_SHORT])
+
+    # ---- waiting for somebody outside --------------------------------------------------------------------
+
+    async def answer_to(
+        self, call: MadeCall, kind: WaitKind, prompt: str | None, seconds: float | None
+    ) -> SessionAction | None:
+        """Park a call until somebody outside answers; the answer as it is in the log.
+
+        It is a ``toolPhase`` (go on), or the part that ends the call: the client's result, a person's no, or, when
+        nobody answered in time, ``Error [timeout]``. ``None`` when the run must end meanwhile.
+        """
+        number, name = call.number, call.logged.name
+        expires = None if seconds is None else self.clock() + round(seconds * 1000)
+        waiting = Waiting(number, call.logged.id, name, kind, prompt, expires, call.within)
+        wait = self._waits[number] = _Wait(call)
+        unsubscribe = self.signal.subscribe(wait.over.set)
+        try:
+            phase = [ToolPhase(name, "awaiting-confirmation", prompt)] if kind == "approval" else []
+            if phase and any(other.path > call.path for other in self._open_of(name)):
+                phase = []  # the phase is matched by name, newest first: it would show on another call
+            await self.journal.park(phase, waiting, {"call": number})
+            for action in phase:
+                self.outbox.put(action)
+            told(self.observe, CallParked(self.run_id, waiting))
+            with anyio.move_on_after(seconds):
+                await wait.over.wait()
+            if not wait.over.is_set():
+                await self._expire(call, seconds or 0)
+                await wait.over.wait()
+            return wait.answer
+        finally:
+            unsubscribe()
+            del self._waits[number]
+
+    async def _expire(self, call: MadeCall, seconds: float) -> None:
+        text = f"Error [timeout] {call.logged.name}: nobody answered within {seconds:g} s"
+        late = Part(ToolError(call.logged.id, text), call.within)
+        try:
+            await self.journal.answer(late, call.number, {"answers": call.number, "decision": "expired"})
+        except CallNotWaiting:
+            return  # somebody was quicker: the answer is on its way here, or a Stop is
+        self._answered(call.number, late)
+
+    def _open_of(self, name: str) -> list[MadeCall]:
+        return [call for call in self.open.values() if call.logged.name == name]
+
+    def _answered(self, number: int, action: SessionAction) -> None:
+        wait = self._waits.get(number)
+        if wait is None or wait.answer is not None:
+            return
+        wait.call.outcome = ends_call(action)
+        if wait.call.outcome is not None:
+            self.open.pop(number, None)
+        wait.answer = action
+        self.outbox.put(action)
+        wait.over.set()
+
+    def heard_answer(self, row: LoggedAction) -> bool:
+        """Take a row that somebody else logged as the answer to a parked call, if it is one."""
+        number: Json = None if row.meta is None else row.meta.get("answers")
+        if row.run != self.run_id or type(number) is not int or number not in self._waits:
+            return False
+        self._answered(number, row.action)
+        return True
+
+
+def ends_call(action: SessionAction) -> ToolResult | ToolError | None:
+    """The outcome in an action, if it is one."""
+    part = action.part if type(action) is Part else None
+    return part if isinstance(part, ToolResult | ToolError) else None

@@ -1,0 +1,72 @@
+"""What a run hands to its caller: a short row of actions between two tasks, the faster of which waits."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import anyio
+
+from ..actions import SessionAction
+
+__all__ = ("Outbox",)
+
+_MOST = 1_024
+
+
+class Outbox:
+    """A bounded row. It fills up for a caller who has not begun to read, and is emptied for one who never will."""
+
+    def __init__(self) -> None:
+        self._row: deque[SessionAction] = deque()
+        self._wanted = True
+        self._ended = False
+        self._changed = anyio.Event()
+        self._reading = False
+
+    def put(self, action: SessionAction) -> None:
+        """Hand an action out, if anybody wants it."""
+        if self._wanted:
+            self._row.append(action)
+            if self._reading:
+                self._change()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the reader is behind: whoever puts next awaits ``room`` first."""
+        return len(self._row) >= _MOST
+
+    async def room(self) -> None:
+        """Wait until the reader has caught up."""
+        while self.crowded:
+            await self._changed.wait()
+
+    def unwanted(self) -> None:
+        """Nobody will read any more."""
+        self._wanted = False
+        self._row.clear()
+        self._change()
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._ended = True
+        self._change()
+
+    async def take(self) -> SessionAction | None:
+        """The next action, in order; ``None`` after the last."""
+        while not self._row:
+            if self._ended:
+                return None
+            self._reading = True
+            try:
+                await self._changed.wait()
+            finally:
+                self._reading = False
+        full = self.crowded
+        action = self._row.popleft()
+        if full:
+            self._change()
+        return action
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

@@ -1,0 +1,320 @@
+"""A live run: an adapter's parts played into a session's log, by a lease, until the agent or somebody else ends it.
+
+```python
+async with start_run(store, session.id, adapter, text="Add two mugs", tools=Toolbox(add_to_cart)) as run:
+    async for part in run:
+        ...
+```
+
+A run is three tasks: one plays the agent, one writes the log and hears what others write into it, one renews the lease.
+Stop is not told to the run: it is logged, by any process, and the run reads it there.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import anyio
+from anyio import CancelScope
+from msgspec import Struct
+
+from ..actions import AgentStreamPart, Part, Retry, RunError, Send, SessionAction, Stop
+from ..errors import RunInProgress
+from ..model import Json
+from ..store.lease import LEASE_SECONDS, Hold, Lease, Started
+from ..store.protocol import SessionStore
+from .active import running_adapter
+from .adapter import AgentAdapter, WebAgent
+from .conductor import Conductor, RunEnding
+from .context import RunContext
+from .events import Observation, Observe, RunEnded, RunStarted, told
+from .subagents import MAX_DEPTH, SubAgent, delegates
+from .tools import Toolbox
+from .turn import Turn, reason_of
+
+__all__ = ("Run", "RunSettings", "retry_run", "start_run", "stop_run")
+
+_LOOK_SECONDS = 0.05
+
+
+def _new_run_id() -> str:
+    return secrets.token_hex(4)  # it stands in every row: short, and a session has few runs
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class RunSettings(Struct, frozen=True, kw_only=True):
+    """How a run behaves; all times are in seconds.
+
+    - ``lease_seconds``: how long the session stays the run's without being renewed. A process that is frozen for
+      longer loses it. At least 0.1.
+    - ``grace_seconds``: how long the agent may take to end by itself after Stop, before it is cancelled.
+    - ``approval_seconds``: how long a call waits for a person's yes or no; ``None``: as long as the run lives.
+    - ``patience_seconds``: how long to wait for a run that was stopped but has not ended yet, before RunInProgress.
+    - ``max_depth``: how deep sub-agents may nest.
+    - ``observe``: is called with every ``RunEvent``.
+    - ``new_run_id``, ``clock``: where ids of runs and the time (milliseconds since 1970, UTC) come from.
+    """
+
+    lease_seconds: float = LEASE_SECONDS
+    grace_seconds: float = 5.0
+    approval_seconds: float | None = 900.0
+    patience_seconds: float = 10.0
+    max_depth: int = MAX_DEPTH
+    observe: Observe | None = None
+    new_run_id: Callable[[], str] = _new_run_id
+    clock: Callable[[], int] = _now
+
+
+_DEFAULTS = RunSettings()
+
+
+class Run:
+    """A run that goes on. Iterate it for the parts of its agent, or ``actions()`` for all that is logged."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        session_id: str,
+        owner: str | None,
+        started: Started,
+        context: RunContext,
+        conductor: Conductor,
+    ) -> None:
+        self.id: str = context.run_id
+        self.session_id: str = session_id
+        self.started: Started = started
+        self._store = store
+        self._owner = owner
+        self._outbox = context.outbox
+        self._conductor = conductor
+
+    @property
+    def ending(self) -> RunEnding | None:
+        """How it ended; ``None`` while it goes on."""
+        return self._conductor.ending
+
+    def __aiter__(self) -> AsyncIterator[AgentStreamPart]:
+        """The parts of the run's own agent, as they are logged, text at once. A reader that falls behind holds the
+        agent back; whoever stops reading says so by leaving the ``async with`` block, or by ``wait``."""
+        return self._parts()
+
+    async def _parts(self) -> AsyncGenerator[AgentStreamPart]:
+        while (action := await self._outbox.take()) is not None:
+            if type(action) is Part and action.within is None:
+                yield action.part
+
+    async def actions(self) -> AsyncGenerator[SessionAction]:
+        """Everything that the session gets while the run lives: parts of all depths, phases of calls, what others
+        log. Instead of iterating the run, not beside it."""
+        while (action := await self._outbox.take()) is not None:
+            yield action
+
+    async def wait(self) -> RunEnding:
+        """Wait for the end without reading (any more). Raises what the run raises at its end: LeaseLost when it lost
+        the session, or what the store raised when it could write no more."""
+        await self._conductor.drained()
+        if self._conductor.failure is not None:
+            raise self._conductor.failure
+        assert self.ending is not None
+        return self.ending
+
+    async def stop(self, *, actor: str | None = None, reason: str | None = None) -> None:
+        """Log a ``stop``; the run hears it like everybody's."""
+        await stop_run(self._store, self.session_id, owner=self._owner, actor=actor, reason=reason)
+
+
+async def stop_run(
+    store: SessionStore,
+    session_id: str,
+    *,
+    owner: str | None = None,
+    actor: str | None = None,
+    reason: str | None = None,
+) -> Lease | None:
+    """Stop whatever runs in a session, from any process: one logged ``stop``, which its run reads.
+
+    Returns the lease of the run that hears it; ``None`` when none lives. Nothing is logged when there is nothing to
+    stop. Raises SessionNotFound, SessionErased.
+    """
+    session = await store.get(session_id, owner=owner)
+    if session.status == "streaming":
+        meta: dict[str, Json] | None = None if reason is None else {"reason": reason}
+        await store.append(session_id, [Stop()], owner=owner, actor=actor, meta=meta)
+    return session.lease
+
+
+class _Launch(Struct, frozen=True):
+    """What a run is started with, whatever its first action is."""
+
+    store: SessionStore
+    session_id: str
+    adapter: AgentAdapter
+    tools: Toolbox | None
+    agents: Sequence[SubAgent]
+    agent: WebAgent | None
+    owner: str | None
+    actor: str | None
+    meta: Mapping[str, Json] | None
+    interrupt: bool
+    settings: RunSettings
+
+
+@asynccontextmanager
+async def start_run(
+    store: SessionStore,
+    session_id: str,
+    adapter: AgentAdapter,
+    *,
+    text: str,
+    message_id: str | None = None,
+    tools: Toolbox | None = None,
+    agents: Sequence[SubAgent] = (),
+    agent: WebAgent | None = None,
+    owner: str | None = None,
+    actor: str | None = None,
+    meta: Mapping[str, Json] | None = None,
+    interrupt: bool = False,
+    settings: RunSettings = _DEFAULTS,
+) -> AsyncGenerator[Run]:
+    """Log ``send`` and run the agent on the conversation. The block ends when the run has ended.
+
+    - ``message_id``: the user message's id; made from the run's when it is not given.
+    - ``tools`` and ``agents``: what the agent may call; both are read anew whenever the agent asks.
+    - ``actor`` and ``meta`` go into the envelope of the ``send``.
+    - ``interrupt``: a run that is in progress is stopped first. Without it, RunInProgress says whose it is.
+
+    When the block is left by an exception, or its task is cancelled, the run ends at once: what its tools did is
+    logged, and ``finish`` with the reason ``aborted``. Whatever the adapter does, the log ends well; how it misbehaved
+    stands in the ``meta`` of the last action and in ``run.ending``.
+
+    Raises RunInProgress; SessionNotFound, SessionErased; InvalidArgument. At the end of the block: LeaseLost when the
+    process stood still for longer than its lease (then nothing more was logged), and what the store raised when it
+    could write no more.
+    """
+    launch = _Launch(store, session_id, adapter, tools, agents, agent, owner, actor, meta, interrupt, settings)
+    run_id = settings.new_run_id()
+    send = Send(f"user-{run_id}" if message_id is None else message_id, text)
+    async with _running(launch, run_id, send) as run:
+        yield run
+
+
+@asynccontextmanager
+async def retry_run(
+    store: SessionStore,
+    session_id: str,
+    adapter: AgentAdapter,
+    *,
+    tools: Toolbox | None = None,
+    agents: Sequence[SubAgent] = (),
+    agent: WebAgent | None = None,
+    owner: str | None = None,
+    actor: str | None = None,
+    meta: Mapping[str, Json] | None = None,
+    interrupt: bool = False,
+    settings: RunSettings = _DEFAULTS,
+) -> AsyncGenerator[Run]:
+    """Log ``retry`` and run the agent on what can be resumed: finished calls stay, the model goes on after them.
+
+    A call that a sub-agent finished inside a delegate call which did not finish is not among them: see
+    ``retry_plan(messages).at_risk``. All else is as in ``start_run``; raises NothingToRetry besides.
+    """
+    launch = _Launch(store, session_id, adapter, tools, agents, agent, owner, actor, meta, interrupt, settings)
+    async with _running(launch, settings.new_run_id(), Retry()) as run:
+        yield run
+
+
+@asynccontextmanager
+async def _running(launch: _Launch, run_id: str, action: Send | Retry) -> AsyncGenerator[Run]:
+    delegates(launch.agents)  # two of one name are refused before anything is logged
+    settings, observe = launch.settings, launch.settings.observe
+    context = RunContext(
+        run_id,
+        clock=settings.clock,
+        approval_seconds=settings.approval_seconds,
+        max_depth=settings.max_depth,
+        observe=observe,
+    )
+    turn = Turn(context, launch.adapter, toolbox=launch.tools or Toolbox(), agents=launch.agents, agent=launch.agent)
+    kind: Literal["send", "retry"] = "send" if isinstance(action, Send) else "retry"
+    begun = anyio.current_time()
+    observation = told(observe, RunStarted(launch.session_id, run_id, launch.adapter.id, kind, launch.owner))
+    conductor: Conductor | None = None
+    try:
+        hold = Hold(run_id, settings.lease_seconds)
+        started = await _take_session(launch, action, hold, observation)
+        conductor = Conductor(
+            launch.store,
+            launch.session_id,
+            owner=launch.owner,
+            hold=hold,
+            number=started.number,
+            context=context,
+            turn=turn,
+            grace=settings.grace_seconds,
+        )
+        with running_adapter(launch.adapter):
+            async with _conducted(conductor, started, observation):
+                yield Run(launch.store, launch.session_id, launch.owner, started, context, conductor)
+    finally:
+        ending = conductor.ending if conductor else None
+        part = ending.part if ending else None
+        told(
+            observe,
+            RunEnded(
+                launch.session_id,
+                run_id,
+                ending.cause if ending else "refused",
+                None if part is None else reason_of(part),
+                anyio.current_time() - begun,
+                turn.parts,
+                part.error if isinstance(part, RunError) else None,
+                part.code if isinstance(part, RunError) else None,
+                tuple(context.faults.values()),
+            ),
+        )
+
+
+@asynccontextmanager
+async def _conducted(conductor: Conductor, started: Started, observation: Observation | None) -> AsyncGenerator[None]:
+    """The tasks of a run around the caller's block. What the caller raises comes out as it is, in no group."""
+    raised: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(conductor.conduct, started.state.messages, observation)
+        try:
+            yield
+            await conductor.drained()
+        except BaseException as error:
+            conductor.end_now("raised" if isinstance(error, Exception) else "cancelled")
+            with CancelScope(shield=True):
+                await conductor.drained()
+            if not isinstance(error, Exception):
+                raise
+            raised = error
+    if raised is not None:
+        raise raised
+    if conductor.failure is not None:
+        raise conductor.failure
+
+
+async def _take_session(launch: _Launch, action: Send | Retry, hold: Hold, observation: Observation | None) -> Started:
+    store, session_id, owner = launch.store, launch.session_id, launch.owner
+    meta = {**(launch.meta or {}), **(observation.meta if observation else {})} or None
+    until = anyio.current_time() + launch.settings.patience_seconds
+    while True:
+        try:
+            return await store.start(session_id, action, hold=hold, owner=owner, actor=launch.actor, meta=meta)
+        except RunInProgress:
+            # One that was stopped ends by itself: it is only tidying up.
+            stopped = (await store.get(session_id, owner=owner)).status != "streaming"
+            if not (stopped or launch.interrupt) or anyio.current_time() > until:
+                raise
+            if not stopped:
+                await stop_run(store, session_id, owner=owner, actor=launch.actor, reason="a new run interrupts it")
+            await anyio.sleep(_LOOK_SECONDS)

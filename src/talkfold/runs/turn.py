@@ -1,0 +1,277 @@
+"""One agent's turn: its adapter's parts into the log, its calls made, its end well-formed whatever it does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from math import inf
+from typing import Any, TypeAlias, cast
+
+import anyio
+from anyio import get_cancelled_exc_class
+from anyio.lowlevel import checkpoint
+from msgspec import Struct
+
+from ..actions import (
+    AgentStreamPart,
+    Finish,
+    MessageStart,
+    Part,
+    Reasoning,
+    RunError,
+    StepFinish,
+    TextDelta,
+    ToolCall,
+    ToolError,
+    ToolResult,
+)
+from ..healing import heal
+from ..model import AgentMessage, ErrorCode
+from .adapter import AgentAdapter, AgentRunRequest, WebAgent, logged_part
+from .calling import Calling
+from .context import MadeCall, RunContext
+from .events import AgentEnded, AgentStarted, begin, told
+from .output import ToolOutput, error_output, output_of
+from .subagents import SubAgent, briefing
+from .tools import Toolbox
+
+__all__ = ("Ending", "Turn", "reason_of")
+
+_log = logging.getLogger(__name__)
+
+_DRAIN_SECONDS = 1.0
+"""How long an agent that has said its end may take to come to it."""
+
+_MOST_AFTER_END = 1_000
+_BREATH = 128
+"""After so many parts without waiting, others get their turn."""
+
+_LONGEST_ERROR = 2_000
+
+_NETWORK = (ConnectionError, TimeoutError)
+
+
+class Ending(Struct, frozen=True):
+    """How a turn ended: its terminal part, and what the agent said last."""
+
+    part: Finish | RunError
+    text: str
+
+
+_Terminal: TypeAlias = Finish | RunError
+
+
+class Turn:
+    """An agent at work: the run's own, or a sub-agent behind the last of the delegate calls ``around`` it."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        adapter: AgentAdapter,
+        *,
+        toolbox: Toolbox,
+        agents: Sequence[SubAgent],
+        agent: WebAgent | None,
+        around: tuple[MadeCall, ...] = (),
+    ) -> None:
+        self._run = run
+        self._adapter = adapter
+        self._agent = agent
+        self._around = around
+        self._within = around[-1].logged.id if around else None
+        self._calling = Calling(run, toolbox, agents, around, self._delegate)
+        self._text: list[str] = []
+        self._end: _Terminal | None = None
+        self.parts = 0
+
+    async def play(self, messages: tuple[AgentMessage, ...]) -> Ending:
+        """Play the adapter to its end. Raises only what the log raised, and cancellation."""
+        run, adapter = self._run, self._adapter
+        agent_id = self._agent.id if self._agent else adapter.id
+        started = AgentStarted(run.run_id, agent_id, adapter.id, len(self._around), self._within)
+        observation = told(run.observe, started)
+        end: _Terminal = Finish("aborted")
+        try:
+            with begin(observation):
+                request = AgentRunRequest(
+                    heal(messages).messages,
+                    run.signal,
+                    self._calling.descriptors,
+                    self._calling.call_tool,
+                    self._agent,
+                )
+                await self._take_all(request)
+            end = self._end or self._without_end()
+        finally:
+            error = end.error if isinstance(end, RunError) else None
+            ended = AgentEnded(run.run_id, agent_id, reason_of(end), len(self._around), self._within, error)
+            told(run.observe, ended)
+        return Ending(end, "".join(self._text))
+
+    def _without_end(self) -> _Terminal:
+        if self._run.broken is not None:
+            return self._run.broken
+        if self._run.stopping:
+            return Finish("aborted")
+        self._run.fault("no-end", "the agent's parts ended without finish or error")
+        return RunError("The agent stopped in the middle of its reply: it ended without saying so.")
+
+    def closing(self, end: _Terminal) -> list[Part]:
+        """What is to be logged at the end: an outcome for each call that has none, and the terminal part."""
+        rows: list[Part] = []
+        if isinstance(end, Finish) and end.reason != "aborted":  # else the terminal part cancels them
+            for call in self._calling.left_open():
+                self._run.fault("open-call", f"the agent ended without an outcome for its call {call.logged.id!r}")
+                text = f"Error [cancelled] {call.logged.name}: the agent ended its turn without a result of this call"
+                rows.append(Part(ToolError(call.logged.id, text), self._within))
+        self._calling.close()
+        return [*rows, Part(end, self._within)]
+
+    # ---- the adapter's parts -----------------------------------------------------------------------------
+
+    async def _take_all(self, request: AgentRunRequest) -> None:
+        try:
+            stream: Any = self._adapter.run(request)
+            if not hasattr(stream, "__anext__"):
+                raise TypeError(f"run gave a {type(stream).__name__}, which is no async iterator of parts")
+        except Exception as error:
+            self._raised(error)
+            return
+        async with _closed_at_end(cast("AsyncIterator[Any]", stream)) as parts:
+            while self._end is None and self._run.broken is None:
+                try:
+                    part = await parts.__anext__()
+                except StopAsyncIteration:
+                    return
+                except BaseException as error:
+                    if not self._is_its_own(error):
+                        raise
+                    self._raised(error)
+                    return
+                await self._take(part)
+                self.parts += 1
+                if not self.parts % _BREATH:
+                    await checkpoint()
+            if self._end is not None:
+                await self._drain(parts)
+
+    def _is_its_own(self, error: BaseException) -> bool:
+        """Whether the adapter raised it, and not the run that cancels it, its log that fails, or the person."""
+        if error is self._run.journal.failure or isinstance(error, KeyboardInterrupt):
+            return False
+        return not (isinstance(error, get_cancelled_exc_class()) and anyio.current_effective_deadline() == -inf)
+
+    def _raised(self, error: BaseException) -> None:
+        if self._run.stopping:  # the usual way to come to an end after Stop
+            _log.info("run %s: the agent raised %r after %s", self._run.run_id, error, self._run.signal.reason)
+            return
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        self._run.fault("agent-raised", f"the agent raised {text}")
+        _log.warning("run %s: the agent raised", self._run.run_id, exc_info=error)
+        code: ErrorCode | None = "network" if isinstance(error, _NETWORK) else None
+        self._end = RunError(text[:_LONGEST_ERROR], code)
+
+    async def _drain(self, parts: AsyncIterator[Any]) -> None:
+        """Let the agent come to its end: what it yields now is only counted."""
+        with anyio.move_on_after(_DRAIN_SECONDS):
+            for _ in range(_MOST_AFTER_END):
+                try:
+                    part = await parts.__anext__()
+                except StopAsyncIteration:
+                    return
+                except BaseException as error:
+                    if not self._is_its_own(error):
+                        raise
+                    self._run.fault("agent-raised", f"the agent raised {type(error).__name__} after its end")
+                    return
+                self._run.fault("part-after-end", f"the agent yielded {type(part).__name__} after its end")
+
+    async def _take(self, part: AgentStreamPart) -> None:
+        run = self._run
+        kind = type(part)
+        if kind is TextDelta or kind is Reasoning or kind is MessageStart or kind is StepFinish:
+            if run.stopping:
+                run.dropped += 1
+                return
+            if kind is MessageStart:
+                self._calling.message_id = cast("MessageStart", part).message_id
+            if self._around and kind is not StepFinish:
+                self._note_text(part)
+            await run.say(part, self._within)
+        elif kind is ToolCall:
+            if run.stopping:
+                run.dropped += 1
+                return
+            self._text.clear()
+            await self._calling.said(cast("ToolCall", part))
+        elif kind is ToolResult or kind is ToolError:
+            await self._calling.ended(cast("ToolResult | ToolError", logged_part(part)))
+        elif kind is Finish or kind is RunError:
+            self._end = cast("_Terminal", part)
+        else:
+            run.fault("not-a-part", f"the agent yielded a {kind.__name__}, which is no stream part")
+            self._end = RunError(f"The agent yielded a {kind.__name__}, which is no stream part.")
+
+    def _note_text(self, part: AgentStreamPart) -> None:
+        """A sub-agent's answer is what it says in its last message, after its last call."""
+        if isinstance(part, MessageStart):
+            self._text.clear()
+        elif isinstance(part, TextDelta):
+            self._text.append(part.delta)
+
+    # ---- sub-agents --------------------------------------------------------------------------------------
+
+    async def _delegate(self, agent: SubAgent, call: MadeCall) -> ToolOutput:
+        run, name = self._run, call.logged.name
+        if len(self._around) >= run.max_depth:
+            return error_output("unavailable", f"{name}: agents may nest {run.max_depth} deep, no deeper")
+        messages = briefing(call.logged.id, call.logged.input)
+        if messages is None:
+            return error_output("invalid_input", f"{name}: $.task: expected a text that says what to do")
+        turn = Turn(
+            run,
+            agent.adapter,
+            toolbox=agent.tools or Toolbox(),
+            agents=agent.agents,
+            agent=agent.agent,
+            around=(*self._around, call),
+        )
+        ending = await turn.play(messages)
+        rows = turn.closing(ending.part)
+        if not run.stopping:
+            for row in rows:
+                await run.commit(row)
+        return _delegate_output(name, ending)
+
+
+def _delegate_output(name: str, ending: Ending) -> ToolOutput:
+    match ending.part:
+        case RunError(error):
+            return error_output("failed", f"{name}: {error}")
+        case Finish("aborted"):
+            return error_output("cancelled", f"{name}: the agent was stopped")
+        case Finish("max-steps"):
+            return output_of(f"{ending.text}\n(The agent reached its limit of steps and did not finish.)".lstrip())
+        case _:
+            return output_of(ending.text)
+
+
+def reason_of(end: Finish | RunError) -> Any:
+    """A terminal part's reason in one word."""
+    return "error" if isinstance(end, RunError) else end.reason
+
+
+@asynccontextmanager
+async def _closed_at_end(stream: AsyncIterator[Any]) -> AsyncGenerator[AsyncIterator[Any]]:
+    """An async generator is closed where it was read, so that its clean-up runs inside the run and not later."""
+    try:
+        yield stream
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            try:
+                with anyio.move_on_after(_DRAIN_SECONDS):
+                    await close()
+            except Exception as error:
+                _log.warning("the agent raised while it was closed: %r", error)
