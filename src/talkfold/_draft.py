@@ -191,7 +191,7 @@ class Level:
                 if type(message) is DraftMessage:
                     message = messages[place] = message.frozen()
                 same = same and message is origin[place]
-        return origin if same else tuple(messages)  # type: ignore[arg-type]
+        return origin if same else cast("tuple[AgentMessage, ...]", tuple(messages))
 
     # ---- calls ----
 

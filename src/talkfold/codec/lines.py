@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, BinaryIO, TypeAlias, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -164,7 +164,11 @@ def decode_line(line: int, data: bytes) -> JsonLine:
     return JsonLine(line, action, body)
 
 
-def read_jsonl(source: bytes | BinaryIO, decode: _Decoder[T] = decode_line) -> Iterator[T | TornLine]:  # type: ignore[assignment]
+@overload
+def read_jsonl(source: bytes | BinaryIO) -> Iterator[JsonLine | TornLine]: ...
+@overload
+def read_jsonl(source: bytes | BinaryIO, decode: _Decoder[T]) -> Iterator[T | TornLine]: ...
+def read_jsonl(source: bytes | BinaryIO, decode: _Decoder[object] = decode_line) -> Iterator[object]:
     """What the lines of a JSONL file hold, one at a time, from bytes or from a binary stream.
 
     Blank lines and a byte order mark at the start are skipped. A last line without its line end that is the
