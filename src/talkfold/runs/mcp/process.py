@@ -137,11 +137,15 @@ class ProcessTransport:
             while (end := rest.find(b"\n", max(start, seen))) >= 0:
                 line = bytes(rest[start:end])
                 start = end + 1
-                if (message := _message(line)) is None:
+                try:
+                    message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                except ValueError:
+                    message = _for_unreadable(line)
                     if line.strip():
                         passed_over += 1
                         level = logging.WARNING if passed_over <= _MAX_WARNINGS else logging.DEBUG
                         _log.log(level, "%s: passed over a line that is no message: %r", self.name, line[:200])
+                if message is None:
                     continue
                 try:
                     await heard.send(message)
@@ -179,10 +183,8 @@ def _exit_text(code: int) -> str:
     return f"ended by signal {-code}"
 
 
-def _message(line: bytes) -> Heard | None:
-    """The message on a line; an error in the place of an answer that cannot be read; ``None`` for everything else."""
-    with suppress(ValueError):
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+def _for_unreadable(line: bytes) -> SessionMessage | None:
+    """An error in the place of an answer that cannot be read, so that nobody waits for it; else ``None``."""
     with suppress(ValueError, RecursionError):
         found: object = json.loads(line)
         if isinstance(found, dict) and "method" not in found:
