@@ -1,8 +1,9 @@
 """Live runs: an agent's parts into a session's log, its tools called, and whoever else writes there heard.
 
-``start_run`` and ``retry_run`` play an adapter (``AgentAdapter``), ``stop_run`` stops whatever runs, ``follow`` watches a
-run of another process. A ``Toolbox`` holds what an agent may call: Python functions, sources of remote tools, a client's
-tools; ``SubAgent`` is an agent that is called like one. ``approve``, ``deny`` and ``give_result`` answer a parked call.
+``start_run`` and ``retry_run`` play an adapter (``AgentAdapter``), ``stop_run`` stops whatever runs, ``follow`` watches
+a run of another process. A ``Toolbox`` holds what an agent may call: Python functions, sources of remote tools, a
+client's tools; a ``SubAgent`` is an agent that is called like one. ``approve``, ``deny`` and ``give_result`` answer a
+parked call.
 """
 
 from __future__ import annotations

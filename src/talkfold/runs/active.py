@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from .adapter import AgentAdapter
+if TYPE_CHECKING:
+    from .adapter import AgentAdapter
 
 __all__ = ("is_running", "running_adapter")
 

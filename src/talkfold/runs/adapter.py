@@ -28,6 +28,7 @@ from msgspec import Meta, Struct
 from ..actions import AgentStreamPart, ToolCall, ToolResult
 from ..errors import AdapterBusy, InvalidArgument
 from ..model import AgentMessage, Json
+from .active import is_running
 from .output import ToolOutput
 from .signal import AbortSignal
 
@@ -273,17 +274,17 @@ def models_of(adapter: AgentAdapter) -> tuple[ModelChoice, ...]:
     return tuple(adapter.models()) if isinstance(adapter, HasModels) else ()
 
 
-async def select_model(adapter: AgentAdapter, model_id: str, *, running: bool) -> None:
+async def select_model(adapter: AgentAdapter, model_id: str, *, running: bool | None = None) -> None:
     """Switch the adapter to another of its models.
 
-    ``running`` says whether a run of this adapter goes on, which only its caller knows. Raises AdapterBusy while
-    one does, or a download; InvalidArgument for a model that is not among ``models_of(adapter)``; and what the
-    adapter raises.
+    ``running`` says whether a run of this adapter goes on; by default, whether one does in this process. Raises
+    AdapterBusy while one does, or a download; InvalidArgument for a model that is not among ``models_of(adapter)``;
+    and what the adapter raises.
     """
     known = [model.id for model in models_of(adapter)]
     if model_id not in known or not isinstance(adapter, HasModels):
         raise InvalidArgument("model_id", f"{model_id!r} is not among {', '.join(known) or 'none'}")
-    if running:
+    if is_running(adapter) if running is None else running:
         raise AdapterBusy(adapter.id, "a reply")
     if isinstance(status_of(adapter), Downloading):
         raise AdapterBusy(adapter.id, "a download")
