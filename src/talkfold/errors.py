@@ -396,8 +396,9 @@ class LeaseLost(TalkfoldError):
 
     def __init__(self, session_id: str, run: str) -> None:
         super().__init__(
-            f"run {run!r} lost session {session_id!r}: it was not heard of for longer than its lease",
-            "Nothing more of this run is stored. Open the session again and see what it holds now.",
+            f"run {run!r} does not own session {session_id!r} any more",
+            "Nothing more of this run is stored: it has ended, or it was not heard of for longer than its lease and "
+            "the session was settled. Open the session again and see what it holds now.",
         )
         self.session_id = session_id
         self.run = run

@@ -1,7 +1,7 @@
 -- What the migrations make together. Never run; tests/migrations/write_schema.py writes it.
 
 PRAGMA application_id = 0x74666c64;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE migration (
     number INTEGER PRIMARY KEY,
@@ -84,4 +84,14 @@ CREATE TABLE snapshot (
     size    INTEGER NOT NULL,
     state   BLOB NOT NULL,
     PRIMARY KEY (session, number)
+) STRICT;
+
+CREATE TABLE lease (
+    session INTEGER PRIMARY KEY REFERENCES session (key),
+    run     TEXT NOT NULL CHECK (run <> ''),
+    holder  TEXT NOT NULL,
+    alive   INTEGER,
+    since   INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    waiting TEXT
 ) STRICT;

@@ -314,7 +314,7 @@ async def test_a_state_costs_a_snapshot_and_its_tail(path: Path, monkeypatch: py
         folded.append(further.number - warm.number)
         return further
 
-    monkeypatch.setattr("talkfold.store.sqlite.store.fold_page", counted)
+    monkeypatch.setattr("talkfold.store.sqlite.read_calls.fold_page", counted)
     async with opened(path) as store:
         assert (await store.state("s")).state == fold(actions)
         assert sum(folded) == len(actions) - newest

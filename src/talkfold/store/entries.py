@@ -39,6 +39,10 @@ class Batch(NamedTuple):
             digest.update(row[-1])
         return digest.digest()
 
+    def under(self, run: str) -> Batch:
+        """The same append, under this run's id where an action names none of its own."""
+        return self._replace(rows=[row if row[1] is not None else (row[0], run, *row[2:]) for row in self.rows])
+
 
 def encode_metadata(name: str, value: Mapping[str, Json] | None) -> bytes | None:
     """JSON of a ``meta`` or ``metadata`` object. Raises NotJsonValue, InvalidArgument."""

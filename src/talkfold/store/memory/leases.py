@@ -81,12 +81,12 @@ class MemoryLeases(Records):
         meta: Mapping[str, Json] | None = None,
     ) -> int:
         check_number("number", number)
-        prepare(actions, actor=actor, meta=meta)
+        batch = prepare(actions, actor=actor, meta=meta)
         record, now = self._find(session_id, owner), self._clock()
         refuse_answer(record.id, number, record.living(now), now)
         assert record.lease is not None
         record.lease = replace(record.lease, waiting=None)
-        return record.append(prepare(actions, run=record.lease.run, actor=actor, meta=meta), now).last
+        return record.append(batch.under(record.lease.run), now).last
 
     async def renew(self, session_id: str, *, hold: Hold, owner: str | None = None) -> Lease:
         check_hold(hold)

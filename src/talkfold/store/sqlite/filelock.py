@@ -17,18 +17,20 @@ from ...errors import StoreBusy
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ("FileLock",)
+__all__ = ("FileLock", "close_lock_file", "open_lock_file")
 
 _descriptors: set[int] = set()
 
 
-def _open(path: str) -> int:
+def open_lock_file(path: str) -> int:
+    """A descriptor of its own for the lock file, which is made when missing. No forked child keeps it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     _descriptors.add(descriptor)
     return descriptor
 
 
-def _close(descriptor: int) -> None:
+def close_lock_file(descriptor: int) -> None:
+    """Close it, which frees what it holds."""
     _descriptors.discard(descriptor)
     os.close(descriptor)
 
@@ -61,7 +63,7 @@ class FileLock:
     def __init__(self, path: str, timeout: float) -> None:
         self.path = path
         self.timeout = timeout
-        self._descriptor = _open(path)
+        self._descriptor = open_lock_file(path)
 
     def __enter__(self) -> None:
         # Windows has no such queue: there SQLite's own locking, which polls, is all.
@@ -83,14 +85,14 @@ class FileLock:
 
     def _queue(self, request: _Request) -> None:
         # A descriptor of its own: flock belongs to the open file, and an abandoned wait must not hold ours.
-        waiting = _open(self.path)
+        waiting = open_lock_file(self.path)
         if sys.platform != "win32":
             fcntl.flock(waiting, fcntl.LOCK_EX)
         with request.settled:
             if request.abandoned:
-                _close(waiting)
+                close_lock_file(waiting)
                 return
-            _close(self._descriptor)
+            close_lock_file(self._descriptor)
             self._descriptor = waiting
             request.done.set()
 
@@ -101,4 +103,4 @@ class FileLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        _close(self._descriptor)
+        close_lock_file(self._descriptor)

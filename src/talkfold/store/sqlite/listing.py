@@ -10,7 +10,8 @@ from ...codec import encode_json
 from ...errors import InvalidCursor
 from ...model import SessionStatus
 from ..protocol import Page
-from .reading import SESSION_COLUMNS, session_from
+from .lease_rows import Moment
+from .reading import SESSION_COLUMNS, SESSION_TABLES, session_from
 
 __all__ = ("list_sessions",)
 
@@ -24,6 +25,7 @@ def list_sessions(
     metadata: Mapping[str, str | int | float | bool | None],
     limit: int,
     cursor: str | None,
+    moment: Moment,
 ) -> Page:
     """One page, newest session first. A cursor is the key of the last session shown: keys never change."""
     where, values = ["s.erased IS NULL"], list[object]()
@@ -49,13 +51,13 @@ def list_sessions(
         where.append("s.key < ?")
         values.append(_key_of(cursor))
     rows = connection.execute(
-        f"SELECT {SESSION_COLUMNS}, s.key FROM session s JOIN head h ON h.session = s.key"
+        f"SELECT {SESSION_COLUMNS}, s.key FROM {SESSION_TABLES}"
         f" WHERE {' AND '.join(where)} ORDER BY s.key DESC LIMIT ?",
         (*values, limit + 1),
     ).fetchall()
     page = rows[:limit]
     more = f"k{page[-1][-1]:x}" if len(rows) > limit else None
-    return Page(tuple(session_from(row[:-1]) for row in page), more)
+    return Page(tuple(session_from(row[:-1], moment) for row in page), more)
 
 
 def _key_of(cursor: str) -> int:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...actions import Stop
 from ...codec import decode_json
-from ...errors import CursorAhead, KeyReused, SessionErased, SessionExists, SessionNotFound, VersionConflict
+from ...errors import CursorAhead, KeyReused, LeaseLost, SessionErased, SessionExists, SessionNotFound, VersionConflict
 from ...log import LoggedAction, chain_start
-from ...model import Json, SessionState
-from ...reducer import session_reducer
-from ..entries import Batch, encode_metadata, prepare
+from ...model import Json
+from ..entries import Batch, encode_metadata
+from ..lease import Hold
 from ..protocol import ABSENT, ANY, Appended, ExpectedVersion, Session, Tombstone
-from .reading import MOST_MISSING, read_actions, read_state, session_of
-from .snapshots import WarmStates
+from .leases import held, touch
+from .reading import MOST_MISSING, read_actions, session_of
 from .transaction import Head, Transaction
 
-__all__ = ("append", "create", "erase", "fork", "settle", "update")
+__all__ = ("append", "create", "erase", "fork", "update")
 
 
 def _insert_session(
@@ -71,7 +70,7 @@ def create(
     if batch is not None:
         tx.log(tx.head_of(key), batch)
         tx.flush()
-    return session_of(tx.connection, key)
+    return session_of(tx.connection, key, tx.moment)
 
 
 def append(
@@ -82,6 +81,7 @@ def append(
     expected: ExpectedVersion,
     key: str | None,
     request: bytes | None,
+    hold: Hold | None = None,
 ) -> Appended:
     head = _head_or_new(tx, session_id, owner, expected)
     if key is not None and head is not None:
@@ -92,6 +92,10 @@ def append(
             if row[2] != request:
                 raise KeyReused(session_id, key)
             return Appended(row[0], row[1], repeated=True)
+    if hold is not None:
+        if head is None:
+            raise LeaseLost(session_id, hold.run)
+        held(session_id, head, hold)
     if head is not None:
         if expected is ABSENT:
             raise VersionConflict(session_id, "absent", head.number)
@@ -104,6 +108,8 @@ def append(
     else:
         head = tx.head_of(_insert_session(tx, session_id, owner))
     first, last = tx.log(head, batch)
+    if head.lease is not None:
+        touch(tx, head, batch, hold)
     if key is not None:
         tx.connection.execute(
             "INSERT INTO append_key (session, key, first, last, request) VALUES (?, ?, ?, ?, ?)",
@@ -139,7 +145,7 @@ def update(
     if title is not None:
         tx.connection.execute("UPDATE session SET title = ? WHERE key = ?", (title, key))
     tx.flush()
-    return session_of(tx.connection, key)
+    return session_of(tx.connection, key, tx.moment)
 
 
 def erase(tx: Transaction, session_id: str, owner: str | None, by: str | None) -> tuple[int, Tombstone]:
@@ -152,7 +158,7 @@ def erase(tx: Transaction, session_id: str, owner: str | None, by: str | None) -
         " erased = ?, erased_by = ? WHERE key = ?",
         (tx.now, by, key),
     )
-    for table in ("action", "snapshot", "append_key"):
+    for table in ("action", "snapshot", "append_key", "lease"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (key,))
     connection.execute(
         "UPDATE head SET hash = x'', status = 'idle', turns = 0, size = 0, updated = ? WHERE session = ?",
@@ -171,7 +177,7 @@ def fork(
     at = head.number if at is None else at
     if at > head.number:
         raise CursorAhead(session_id, at, head.number)
-    source = session_of(tx.connection, head.key)
+    source = session_of(tx.connection, head.key, tx.moment)
     _refuse_taken(tx, new_id, source.owner)
     metadata = encode_metadata("metadata", source.metadata)
     new_title = source.title if title is None else title
@@ -181,23 +187,7 @@ def fork(
         rows = [(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body) for row in page]
         tx.log(copy, Batch(rows, [row.action for row in page], sum(len(row.body) for row in page)))
         tx.flush()
-    return session_of(tx.connection, copy.key)
+    return session_of(tx.connection, copy.key, tx.moment)
 
 
 _PAGE = 5_000
-
-
-def settle(
-    tx: Transaction, session_id: str, owner: str | None, cause: str, warm: WarmStates
-) -> tuple[Session, SessionState, bool]:
-    """Log one ``stop`` if the session was left streaming or with open calls."""
-    head = tx.head(session_id, owner)
-    tx.flush()
-    state = read_state(tx.connection, head.key, head.number, warm)
-    stopped = session_reducer(state, Stop())
-    settled = False
-    if state.status == "streaming" or stopped.messages is not state.messages:
-        tx.log(head, prepare([Stop()], actor="talkfold", meta={"cause": cause}))
-        tx.flush()
-        state, settled = stopped, True
-    return session_of(tx.connection, head.key), state, settled

@@ -13,12 +13,14 @@ from ...fold import fold
 from ...log import LoggedAction
 from ...model import Json, SessionState
 from ..protocol import Session
+from .lease_rows import LEASE_COLUMNS, Moment, lease_from
 from .snapshots import Warm, WarmStates, load_snapshot
 from .transaction import find_session
 
 __all__ = (
     "MOST_MISSING",
     "SESSION_COLUMNS",
+    "SESSION_TABLES",
     "End",
     "end_of",
     "fold_page",
@@ -39,8 +41,10 @@ _FOLD_PAGE = 10_000
 
 SESSION_COLUMNS = (
     "s.id, h.status, h.number, h.hash, h.size, s.created, h.updated, s.owner, s.title, s.metadata,"
-    " s.forked_from, s.forked_at"
+    f" s.forked_from, s.forked_at, {LEASE_COLUMNS}"
 )
+
+SESSION_TABLES = "session s JOIN head h ON h.session = s.key LEFT JOIN lease l ON l.session = s.key"
 
 _ACTIONS = (
     "SELECT number, time, body, hash, run, actor, meta FROM action"
@@ -58,9 +62,11 @@ def reading(connection: sqlite3.Connection) -> Generator[None]:
         connection.execute("COMMIT")
 
 
-def session_from(row: tuple[Any, ...]) -> Session:
-    """A session from a row of ``SESSION_COLUMNS``."""
-    identity, status, number, digest, size, created, updated, owner, title, metadata, forked_from, forked_at = row
+def session_from(row: tuple[Any, ...], moment: Moment) -> Session:
+    """A session from a row of ``SESSION_COLUMNS``, with the lease of a run that lives at this moment."""
+    identity, status, number, digest, size, created, updated, owner, title, metadata, forked_from, forked_at, *lease = (
+        row
+    )
     return Session(
         identity,
         status,
@@ -74,6 +80,7 @@ def session_from(row: tuple[Any, ...]) -> Session:
         _readable(metadata),
         forked_from,
         forked_at,
+        moment.living(lease_from(tuple(lease))),
     )
 
 
@@ -85,19 +92,17 @@ def _readable(metadata: str | None) -> dict[str, Json] | None:
         return None
 
 
-def read_session(connection: sqlite3.Connection, session_id: str, owner: str | None) -> Session:
+def read_session(connection: sqlite3.Connection, session_id: str, owner: str | None, moment: Moment) -> Session:
     """Raises SessionNotFound, SessionErased, AmbiguousSession."""
-    return session_of(connection, find_session(connection, session_id, owner))
+    return session_of(connection, find_session(connection, session_id, owner), moment)
 
 
-def session_of(connection: sqlite3.Connection, key: int) -> Session:
+def session_of(connection: sqlite3.Connection, key: int, moment: Moment) -> Session:
     """The session with this key. Raises StoreDamaged when nothing says where its log ends."""
-    row = connection.execute(
-        f"SELECT {SESSION_COLUMNS} FROM session s JOIN head h ON h.session = s.key WHERE s.key = ?", (key,)
-    ).fetchone()
+    row = connection.execute(f"SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES} WHERE s.key = ?", (key,)).fetchone()
     if row is None:
         raise StoreDamaged(f"nothing says where the log of session {key} ends")
-    return session_from(row)
+    return session_from(row, moment)
 
 
 class End(NamedTuple):

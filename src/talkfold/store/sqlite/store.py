@@ -5,60 +5,50 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
-from ...errors import CursorAhead, ForkedProcess, StoreClosed, StoreUnavailable, TalkfoldError
-from ...log import Loggable, LoggedAction
-from ...model import Json, SessionStatus
+from ...errors import StoreUnavailable, TalkfoldError
+from ...log import Loggable
+from ...model import Json
 from ..arguments import (
-    MOST_ACTIONS,
-    MOST_SESSIONS,
     check_expected,
-    check_filters,
-    check_limit,
     check_name,
     check_number,
     check_title,
+    run_of,
 )
 from ..entries import encode_metadata, prepare
+from ..lease import Hold
 from ..migrate import apply_migrations
 from ..protocol import (
     EXISTS,
     Appended,
-    CheckReport,
     ExpectedVersion,
-    OpenedSession,
-    Page,
     Session,
-    StateAt,
     Tombstone,
 )
 from . import operations
+from .alive import AliveByte
+from .calls import check_target
 from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, refuse_no_file, sqlite_errors
 from .filelock import FileLock
 from .followers import Followers
-from .listing import list_sessions
-from .place import refuse_network
-from .reading import end_of, fold_page, read_actions, read_session, reading
-from .snapshots import Warm, WarmStates, load_snapshot
+from .lease_calls import LeaseCalls
+from .place import network_file_system, refuse_network
 from .snapshotter import Snapshotter
 from .thread import SqlThread, to_the_end
 from .transaction import Transaction
-from .verify import Walk
-from .writer import Operation, Writer
+from .writer import Writer
 
 __all__ = ("SqliteStore",)
-
-T = TypeVar("T")
 
 _LOG = logging.getLogger("talkfold.store")
 
 _FOLLOW_PAGE = 500
 
 
-class SqliteStore:
+class SqliteStore(LeaseCalls):
     """Sessions in one SQLite file. Open it with ``open_store``; any number of processes may.
 
     Implements ``SessionStore``, whose docstrings are the contract.
@@ -70,24 +60,26 @@ class SqliteStore:
         *,
         writer: Writer,
         reader: SqlThread,
+        alive: AliveByte,
         timeout: float,
+        clock: Callable[[], int],
         new_id: Callable[[], str],
         metadata_keys: Collection[str],
-        warm: WarmStates,
         followers: Followers,
         snapshotter: Snapshotter,
     ) -> None:
-        self.path = path
-        self._writer = writer
-        self._reader = reader
-        self._timeout = timeout
+        super().__init__(
+            path,
+            writer=writer,
+            reader=reader,
+            alive=alive,
+            timeout=timeout,
+            clock=clock,
+            metadata_keys=metadata_keys,
+            followers=followers,
+            snapshotter=snapshotter,
+        )
         self._new_id = new_id
-        self._metadata_keys = frozenset(metadata_keys)
-        self._warm = warm
-        self._followers = followers
-        self._snapshotter = snapshotter
-        self._process = os.getpid()
-        self._closed = False
 
     @classmethod
     async def open(
@@ -110,6 +102,11 @@ class SqliteStore:
         refuse_foreign(path)
         try:
             lock = FileLock(f"{path}-lock", timeout)
+            try:
+                alive = AliveByte(f"{path}-lock", shared=network_file_system(path) is not None)
+            except BaseException:
+                lock.close()
+                raise
         except OSError as error:
             raise StoreUnavailable(path, error.strerror or str(error)) from error
 
@@ -131,16 +128,16 @@ class SqliteStore:
         try:
             writing = await SqlThread.open(connect)
         except BaseException:
+            alive.close()
             lock.close()
             raise
-        warm = WarmStates()
 
         def committed(moved: dict[int, tuple[int, int]]) -> None:
             for key, (number, size) in moved.items():
                 followers.moved(key, number)
                 snapshotter.grown(key, number, size)
 
-        writer = Writer(writing, lock, clock=clock, path=path, committed=committed)
+        writer = Writer(writing, lock, alive, clock=clock, path=path, committed=committed)
         try:
             reader = await SqlThread.open(connect_to_read)
         except BaseException:
@@ -152,10 +149,11 @@ class SqliteStore:
             path,
             writer=writer,
             reader=reader,
+            alive=alive,
             timeout=timeout,
+            clock=clock,
             new_id=new_id,
             metadata_keys=metadata_keys,
-            warm=warm,
             followers=followers,
             snapshotter=snapshotter,
         )
@@ -203,36 +201,6 @@ class SqliteStore:
             )
         )
 
-    async def get(self, session_id: str, *, owner: str | None = None) -> Session:
-        _check_target(session_id, owner)
-        return await self._read(partial(read_session, session_id=session_id, owner=owner))
-
-    async def list(
-        self,
-        *,
-        owner: str | None = None,
-        status: SessionStatus | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, str | int | float | bool | None] | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page:
-        check_name("owner", owner)
-        check_filters(status, metadata, self._metadata_keys)
-        check_title(title)
-        check_limit(limit, MOST_SESSIONS)
-        return await self._read(
-            partial(
-                list_sessions,
-                owner=owner,
-                status=status,
-                title=title,
-                metadata=metadata or {},
-                limit=limit,
-                cursor=cursor,
-            )
-        )
-
     async def update(
         self,
         session_id: str,
@@ -241,7 +209,7 @@ class SqliteStore:
         title: str | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> Session:
-        _check_target(session_id, owner)
+        check_target(session_id, owner)
         check_title(title)
         encode_metadata("metadata", metadata)
         return await self._write(
@@ -257,7 +225,7 @@ class SqliteStore:
         owner: str | None = None,
         title: str | None = None,
     ) -> Session:
-        _check_target(session_id, owner)
+        check_target(session_id, owner)
         check_name("new_id", new_id)
         check_title(title)
         if at is not None:
@@ -274,7 +242,7 @@ class SqliteStore:
         )
 
     async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
-        _check_target(session_id, owner)
+        check_target(session_id, owner)
         check_name("by", by)
 
         async def erase_all() -> Tombstone:
@@ -306,117 +274,19 @@ class SqliteStore:
         run: str | None = None,
         actor: str | None = None,
         meta: Mapping[str, Json] | None = None,
+        hold: Hold | None = None,
     ) -> Appended:
-        _check_target(session_id, owner)
+        check_target(session_id, owner)
         check_name("key", key)
         check_expected(expected)
-        batch = prepare(actions, run=run, actor=actor, meta=meta)
+        batch = prepare(actions, run=run_of(hold, run), actor=actor, meta=meta)
         request = None if key is None else batch.request()
 
         def operation(tx: Transaction) -> Appended:
-            return operations.append(tx, session_id, owner, batch, expected, key, request)
+            return operations.append(tx, session_id, owner, batch, expected, key, request, hold)
 
         return await self._writer.submit(operation)
-
-    async def read(
-        self, session_id: str, *, after: int = 0, limit: int = 1000, owner: str | None = None
-    ) -> tuple[LoggedAction, ...]:
-        _check_target(session_id, owner)
-        check_number("after", after)
-        check_limit(limit, MOST_ACTIONS)
-
-        def page(connection: sqlite3.Connection) -> tuple[LoggedAction, ...]:
-            end = end_of(connection, session_id, owner)
-            if after > end.number:
-                raise CursorAhead(session_id, after, end.number)
-            return read_actions(connection, end.key, after, limit)
-
-        return await self._read(page)
-
-    async def subscribe(
-        self, session_id: str, *, after: int = 0, owner: str | None = None
-    ) -> AsyncGenerator[LoggedAction]:
-        _check_target(session_id, owner)
-        check_number("after", after)
-        key = (await self._read(partial(end_of, session_id=session_id, owner=owner))).key
-        while True:
-            more = self._followers.wait(key, after)
-            try:
-                page = await self.read(session_id, after=after, limit=_FOLLOW_PAGE, owner=owner)
-                if not page:
-                    await more
-            finally:
-                self._followers.leave(key, more)
-            for logged in page:
-                yield logged
-                after = logged.number
-
-    # ---- states ----------------------------------------------------------------------------------------
-
-    async def state(self, session_id: str, *, at: int | None = None, owner: str | None = None) -> StateAt:
-        _check_target(session_id, owner)
-        if at is not None:
-            check_number("at", at)
-
-        def begin(connection: sqlite3.Connection) -> tuple[int, int, int, Warm]:
-            end = end_of(connection, session_id, owner)
-            if at is not None and at > end.number:
-                raise CursorAhead(session_id, at, end.number)
-            to = end.number if at is None else at
-            warm = self._warm.get(end.key, to) or load_snapshot(connection, end.key, to)
-            return end.key, to, end.size, fold_page(connection, end.key, to, warm)
-
-        key, to, size, warm = await self._read(begin)
-        while warm.number < to:  # only a long tail: its pages one by one, with room for other readers between
-            further = await self._read(partial(fold_page, key=key, at=to, warm=warm))
-            if further.number == warm.number:
-                await self.get(session_id, owner=owner)  # erased meanwhile: this raises
-                break
-            warm = further
-        if at is None:
-            self._warm.put(key, warm, size)
-            self._snapshotter.grown(key, to, size)
-        return StateAt(warm.number, warm.state)
-
-    async def open_session(self, session_id: str, *, owner: str | None = None, cause: str = "reload") -> OpenedSession:
-        _check_target(session_id, owner)
-        session, state, settled = await self._write(
-            partial(operations.settle, session_id=session_id, owner=owner, cause=cause, warm=self._warm)
-        )
-        return OpenedSession(session, state, settled)
-
-    async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
-        _check_target(session_id, owner)
-        walk = Walk(session_id, owner)
-        while await self._read(walk.page):
-            pass
-        return walk.report()
-
-    # ---- how it gets there -----------------------------------------------------------------------------
-
-    async def _write(self, operation: Operation[T]) -> T:
-        return await self._writer.submit(operation)
-
-    async def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        self._refuse_closed()
-
-        def translated(connection: sqlite3.Connection) -> T:
-            with sqlite_errors(self.path, self._timeout), reading(connection):
-                return function(connection)
-
-        return await self._reader.run(translated)
-
-    def _refuse_closed(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedProcess(self._process, os.getpid())
-        if self._closed:
-            raise StoreClosed
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
     return os.path.realpath(path)  # by whatever link it is reached, one file has one lock
-
-
-def _check_target(session_id: str, owner: str | None) -> None:
-    check_name("session_id", session_id)
-    check_name("owner", owner)

@@ -14,6 +14,7 @@ from ...errors import AmbiguousSession, SessionErased, SessionNotFound, StoreDam
 from ...log import chain_link
 from ...model import SessionStatus
 from ..entries import Batch, next_status
+from .lease_rows import LEASE_COLUMNS, Moment, NotedLease, lease_from
 
 __all__ = (
     "Head",
@@ -66,12 +67,20 @@ def find_session(connection: sqlite3.Connection, session_id: str, owner: str | N
 
 
 class Head:
-    """Where a session's log ends. ``turned``: its status changed in this transaction."""
+    """Where a session's log ends, and who runs the session. ``turned``: its status changed in this transaction."""
 
-    __slots__ = ("hash", "key", "moved", "number", "size", "status", "turned", "turns", "updated")
+    __slots__ = ("hash", "key", "lease", "number", "size", "status", "turned", "turns", "updated")
 
     def __init__(
-        self, key: int, number: int, link: bytes, status: SessionStatus, turns: int, size: int, updated: int
+        self,
+        key: int,
+        number: int,
+        link: bytes,
+        status: SessionStatus,
+        turns: int,
+        size: int,
+        updated: int,
+        lease: NotedLease | None,
     ) -> None:
         self.key: int = key
         self.number: int = number
@@ -80,7 +89,7 @@ class Head:
         self.turns: int = turns
         self.size: int = size
         self.updated: int = updated
-        self.moved: bool = False
+        self.lease: NotedLease | None = lease
         self.turned: bool = False
 
 
@@ -105,11 +114,12 @@ class HeadCache:
 
 
 class Transaction:
-    """An open write transaction. ``now`` is its time, in milliseconds since 1970."""
+    """An open write transaction, at one moment: everything in it has the same time."""
 
-    def __init__(self, connection: sqlite3.Connection, cache: HeadCache, now: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, cache: HeadCache, moment: Moment) -> None:
         self.connection = connection
-        self.now = now
+        self.moment = moment
+        self.now = moment.now
         self.moved: dict[int, Head] = {}
         self._cache = cache
         self._rows: list[tuple[object, ...]] = []
@@ -127,13 +137,15 @@ class Transaction:
         head = self._cache.by_key.get(key)
         if head is None:
             row = self.connection.execute(
-                "SELECT session, number, hash, status, turns, size, updated FROM head WHERE session = ?", (key,)
+                "SELECT h.session, h.number, h.hash, h.status, h.turns, h.size, h.updated,"
+                f" {LEASE_COLUMNS} FROM head h LEFT JOIN lease l ON l.session = h.session WHERE h.session = ?",
+                (key,),
             ).fetchone()
             if row is None:
                 raise StoreDamaged(f"nothing says where the log of session {key} ends")
             if row[3] not in get_args(SessionStatus):
                 raise StoreDamaged(f"session {key} is listed with the status {row[3]!r}, which does not exist")
-            head = self._cache.by_key[key] = Head(*row)
+            head = self._cache.by_key[key] = Head(*row[:7], lease=lease_from(row[7:]))
         return head
 
     def added(self, session_id: str) -> None:

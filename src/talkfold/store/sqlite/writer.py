@@ -17,8 +17,10 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from ...errors import ForkedProcess, StoreBusy, StoreClosed, TalkfoldError
+from .alive import AliveByte
 from .connection import sqlite_errors
 from .filelock import FileLock
+from .lease_rows import Moment
 from .thread import SqlThread, to_the_end
 from .transaction import HeadCache, Transaction
 
@@ -41,6 +43,7 @@ class Writer:
         self,
         thread: SqlThread,
         lock: FileLock,
+        alive: AliveByte,
         *,
         clock: Callable[[], int],
         path: str,
@@ -48,6 +51,7 @@ class Writer:
     ) -> None:
         self._thread = thread
         self._lock = lock
+        self._alive = alive
         self._clock = clock
         self._path = path
         self._committed = committed
@@ -113,7 +117,7 @@ class Writer:
         connection.execute("BEGIN IMMEDIATE")
         try:
             self._cache.refresh(connection)
-            transaction = Transaction(connection, self._cache, self._clock())
+            transaction = Transaction(connection, self._cache, Moment(self._clock(), self._alive))
             outcomes: list[_Outcome] = []
             for operation in operations:
                 before = transaction.written()
@@ -199,6 +203,7 @@ class Writer:
                 await self._thread.run(last_words)
             finally:
                 await self._thread.close()
+                self._alive.close()
                 self._lock.close()
 
         await to_the_end(drain())

@@ -1,0 +1,69 @@
+"""Leases as rows: reading and writing them, and telling at one moment which of them are of living runs."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, NamedTuple
+
+from msgspec import MsgspecError
+from msgspec.json import Decoder, Encoder
+
+from ..lease import Lease, Waiting
+from .alive import AliveByte
+
+__all__ = ("LEASE_COLUMNS", "Moment", "NotedLease", "drop_lease", "lease_from", "put_lease")
+
+LEASE_COLUMNS = "l.run, l.holder, l.since, l.expires, l.waiting, l.alive"
+
+_encode = Encoder().encode
+_decode = Decoder(Waiting).decode
+
+
+class NotedLease(NamedTuple):
+    """A lease as it is stored, of a living run or a dead one. ``alive`` is the byte of the process that holds it."""
+
+    lease: Lease
+    alive: int | None
+
+
+class Moment(NamedTuple):
+    """When, and by whose eyes, it is asked which runs live. ``now`` is in milliseconds since 1970."""
+
+    now: int
+    alive: AliveByte
+
+    def living(self, noted: NotedLease | None) -> Lease | None:
+        """The lease if its run lives: it is not over, and its process is there."""
+        if noted is None or self.now >= noted.lease.expires or not self.alive.lives(noted.alive):
+            return None
+        return noted.lease
+
+
+def lease_from(row: tuple[Any, ...]) -> NotedLease | None:
+    """A lease from a row of ``LEASE_COLUMNS``, which are all NULL where there is none."""
+    run, holder, since, expires, waiting, alive = row
+    return None if run is None else NotedLease(Lease(run, holder, since, expires, _readable(waiting)), alive)
+
+
+def _readable(waiting: str | None) -> Waiting | None:
+    # A row that somebody spoilt must not hide the session: nobody can answer the call, but anybody can stop it.
+    try:
+        return None if waiting is None else _decode(waiting)
+    except MsgspecError:
+        return None
+
+
+def put_lease(connection: sqlite3.Connection, key: int, noted: NotedLease) -> None:
+    """Note who runs the session with this key from now on."""
+    lease, alive = noted
+    waiting = None if lease.waiting is None else _encode(lease.waiting).decode()
+    connection.execute(
+        "INSERT OR REPLACE INTO lease (session, run, holder, since, expires, waiting, alive)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (key, lease.run, lease.holder, lease.since, lease.expires, waiting, alive),
+    )
+
+
+def drop_lease(connection: sqlite3.Connection, key: int) -> None:
+    """Nobody runs the session with this key any more."""
+    connection.execute("DELETE FROM lease WHERE session = ?", (key,))
