@@ -19,9 +19,11 @@ from talkfold import (
     ReasoningPart,
     SessionError,
     SessionState,
+    Stop,
     TextPart,
     TooDeep,
     ToolPart,
+    decode_action,
     decode_messages,
     decode_state,
     encode_messages,
@@ -73,6 +75,29 @@ def nested(draw: st.DrawFn) -> Messages:
 EMPTY = AgentMessage("a", "assistant", ())
 TEXT = AgentMessage("a", "assistant", (TextPart("[[[{"),))
 
+
+# ---- what is read -----------------------------------------------------------------------------------------------
+
+SPOILT = st.text(st.sampled_from('[]{}"\\n\n,: é'), max_size=8)
+"""Texts that look like the JSON around them."""
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SPOILT | st.integers(), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(SPOILT, inner, max_size=4)
+)
+
+
+@given(VALUES, st.sampled_from([None, 0, 1]), st.booleans(), st.sampled_from(["", r"\u005b", r"\\", r"\"[["]))
+def test_brackets_inside_of_texts_do_not_count(value: Any, indent: int | None, ascii_: bool, escapes: str) -> None:
+    """However a document is spelled, and whether or not a field of it is known."""
+    text = json.dumps([value, "escapes"], indent=indent, ensure_ascii=ascii_).replace("escapes", escapes)
+    data = f'{{"type":"stop","later":{text}}}'
+    deep = depth(json.loads(data))
+    assert decode_action(data, max_depth=deep) == Stop()
+    with refused(True, deep - 1):
+        decode_action(data, max_depth=deep - 1)
+
+
+# ---- what is written, and read again ----------------------------------------------------------------------------
 
 LIMITS = st.sets(st.integers(0, 40), max_size=4)
 
