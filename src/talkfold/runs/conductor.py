@@ -17,7 +17,7 @@ from ..model import AgentMessage, Json
 from ..store.lease import Hold
 from ..store.protocol import SessionStore
 from .context import RunContext
-from .events import Fault, Observation, RunCause, begin
+from .events import AgentFault, Observation, RunCause, begin
 from .journal import Journal
 from .turn import Ending, Turn
 
@@ -48,7 +48,7 @@ class RunEnding(Struct, frozen=True, rename="camel", omit_defaults=True):
     cause: RunCause
     part: Finish | RunError | None = None
     number: int | None = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[AgentFault, ...] = ()
 
 
 class Conductor:
@@ -206,7 +206,7 @@ class Conductor:
             context.outbox.put(row)
         self.ending = RunEnding(cause, end, number, faults) if rows else RunEnding(cause, faults=faults)
 
-    def _meta(self, cause: RunCause, faults: tuple[Fault, ...]) -> dict[str, Json]:
+    def _meta(self, cause: RunCause, faults: tuple[AgentFault, ...]) -> dict[str, Json]:
         meta: dict[str, Json] = {} if cause == "agent" else {"cause": cause}
         if faults:
             meta["faults"] = to_builtins(faults)

@@ -13,7 +13,7 @@ from ..errors import CallNotWaiting, TalkfoldError
 from ..log import LoggedAction
 from ..model import Json
 from ..store.lease import Waiting, WaitKind
-from .events import CallParked, Fault, FaultCode, Observe, told
+from .events import AgentFault, AgentFaultCode, CallParked, Observe, told
 from .journal import Journal
 from .outbox import Outbox
 from .signal import AbortController, AbortSignal
@@ -70,7 +70,7 @@ class RunContext:
         self.journal: Journal  # set when the session is taken: until then there is nothing to write into
         self.outbox = Outbox()
         self.controller = AbortController()
-        self.faults: dict[FaultCode, Fault] = {}
+        self.faults: dict[AgentFaultCode, AgentFault] = {}
         self.broken: RunError | None = None
         self.dropped = 0
         self.open: dict[int, MadeCall] = {}
@@ -107,12 +107,12 @@ class RunContext:
                 await self.outbox.room()
         return number
 
-    def fault(self, code: FaultCode, text: str) -> None:
+    def fault(self, code: AgentFaultCode, text: str) -> None:
         """Note what an adapter did against its contract."""
         known = self.faults.get(code)
         if known is None:
             _log.warning("run %s: %s", self.run_id, text)
-        self.faults[code] = Fault(code, known.count + 1 if known else 1, known.text if known else text[:_SHORT])
+        self.faults[code] = AgentFault(code, known.count + 1 if known else 1, known.text if known else text[:_SHORT])
 
     def refused(self, action: SessionAction, error: TalkfoldError) -> None:
         """An action of this run that no log takes."""

@@ -19,13 +19,13 @@ from .tool import ToolProgress
 
 __all__ = (
     "AgentEnded",
+    "AgentFault",
+    "AgentFaultCode",
     "AgentStarted",
     "CallEnded",
     "CallParked",
     "CallProgress",
     "CallStarted",
-    "Fault",
-    "FaultCode",
     "Observation",
     "Observe",
     "RunCause",
@@ -44,7 +44,7 @@ RunCause: TypeAlias = Literal[
 """Why a run ended: by what its agent said, by a stop, reset, send or retry that somebody else logged, because its
 caller was cancelled or raised, because its lease was lost, or because the store failed. Refused: it never began."""
 
-FaultCode: TypeAlias = Literal[
+AgentFaultCode: TypeAlias = Literal[
     "agent-raised",
     "no-end",
     "part-after-end",
@@ -60,10 +60,10 @@ yielded something else than a part · or one that no log takes · ended while a 
 had not yielded · or yielded with other arguments · gave an outcome to a call that it never made."""
 
 
-class Fault(Struct, frozen=True, rename="camel"):
+class AgentFault(Struct, frozen=True, rename="camel"):
     """Something that an adapter did against its contract, how often, and the first time in words."""
 
-    code: FaultCode
+    code: AgentFaultCode
     count: int
     text: str
 
@@ -90,7 +90,7 @@ class RunEnded(Struct, frozen=True, rename="camel", omit_defaults=True):
     parts: int
     error: str | None = None
     error_code: ErrorCode | None = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[AgentFault, ...] = ()
 
 
 class AgentStarted(Struct, frozen=True, rename="camel", omit_defaults=True):
