@@ -33,6 +33,9 @@ from talkfold.runs import (
 )
 from talkfold.runs.mcp import McpServer
 
+once = pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
+"""For what takes seconds, or is about asyncio itself; the rest runs on trio too."""
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
@@ -260,7 +263,6 @@ async def test_a_cancelled_caller_is_not_held_up_and_the_server_hears_of_it(tmp_
         ("killed", "ended by SIGKILL"),
         ("orphan", "exit code 4"),
         ("close_stdout", "is gone"),
-        ("endless", "a message of more than 67108864 bytes"),
     ],
 )
 async def test_a_server_that_dies_in_a_call_is_started_again(server: McpServer, name: str, what: str) -> None:
@@ -275,6 +277,12 @@ async def test_a_server_that_dies_in_a_call_is_started_again(server: McpServer, 
     assert after.isdigit()
     assert after != before
     assert not alive(int(before))
+
+
+@once
+async def test_a_message_without_an_end_is_not_read_for_ever(server: McpServer) -> None:
+    assert "a message of more than 67108864 bytes" in (await call(server, "endless")).text
+    assert not (await call(server, "echo")).is_error
 
 
 async def test_all_calls_that_run_come_back_when_it_dies(server: McpServer) -> None:
@@ -351,6 +359,7 @@ async def test_a_greeting_on_stdout_harms_nothing() -> None:
 # ---- the end ---------------------------------------------------------------------------------------------------
 
 
+@once
 @pytest.mark.parametrize(("mode", "seconds"), [("", 1.0), ("lingers", 2.0), ("stubborn", 5.0)])
 async def test_leaving_ends_the_process(mode: str, seconds: float) -> None:
     async with raw(mode) as server:
@@ -399,7 +408,7 @@ async def test_cancelling_the_start_is_clean() -> None:
     assert scope.cancelled_caught
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
+@once
 async def test_cancelling_the_task_around_is_clean() -> None:
     pids: list[int] = []
 
@@ -537,6 +546,7 @@ def test_without_the_sdk_the_error_names_the_extra() -> None:
 # ---- a server that the SDK makes -------------------------------------------------------------------------------
 
 
+@once
 async def test_a_server_of_the_sdk(tmp_path: Path) -> None:
     seen: list[ToolProgress] = []
     path = tmp_path / "file"
@@ -558,3 +568,15 @@ async def test_a_server_of_the_sdk(tmp_path: Path) -> None:
         assert path.read_text() == "cancelled\n"
         assert "exit code 3" in (await call(server, "die")).text
         assert not (await call(server, "add", {"a": 1, "b": 2})).is_error
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).parents[2] / "examples" / "mcp_tools.py"
+    ended = subprocess.run([sys.executable, "-W", "error", str(example)], capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "['fahrenheit', 'weather_temperature', 'weather_forget']",
+        "{'result': 31.0}",
+        "Allow weather_forget?",
+        "Error [invalid_input] weather_temperature: 'city' is a required property",
+    ]

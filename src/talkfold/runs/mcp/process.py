@@ -36,7 +36,7 @@ _LAST_LINES = 5
 _MAX_WARNINGS = 10
 _LINE = 300  # characters of a line of stderr that are kept
 _GIVEN_UP = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
-_STEPS: tuple[tuple[signal.Signals | None, float], ...] = ((None, 1.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0))
+_STEPS: tuple[tuple[signal.Signals | None, float], ...] = ((None, 0.5), (signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0))
 """How a server is ended: its stdin is closed, then these signals; how many seconds each has to help."""
 
 
