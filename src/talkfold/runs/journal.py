@@ -147,7 +147,9 @@ class Journal:
                 return await self._release(actions)
 
     async def _release(self, rows: Sequence[Loggable]) -> int:
-        return await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)
+        last = await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)
+        await self._landed(last - len(rows) + 1, last)
+        return last
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None]:

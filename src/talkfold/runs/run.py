@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Generic, Literal, Self, TypeVar
 
 import anyio
 from anyio import CancelScope
@@ -38,6 +38,7 @@ from .turn import Turn, reason_of
 
 __all__ = ("Run", "RunSettings", "retry_run", "start_run", "stop_run")
 
+_T = TypeVar("_T")
 _LOOK_SECONDS = 0.05
 
 
@@ -103,18 +104,12 @@ class Run:
     def __aiter__(self) -> AsyncIterator[AgentStreamPart]:
         """The parts of the run's own agent, as they are logged, text at once. A reader that falls behind holds the
         agent back; whoever stops reading says so by leaving the ``async with`` block, or by ``wait``."""
-        return self._parts()
+        return _Reader(self._outbox.take, _own_part)
 
-    async def _parts(self) -> AsyncGenerator[AgentStreamPart]:
-        while (action := await self._outbox.take()) is not None:
-            if type(action) is Part and action.within is None:
-                yield action.part
-
-    async def actions(self) -> AsyncGenerator[SessionAction]:
+    def actions(self) -> AsyncIterator[SessionAction]:
         """Everything that the session gets while the run lives: parts of all depths, phases of calls, what others
         log. Instead of iterating the run, not beside it."""
-        while (action := await self._outbox.take()) is not None:
-            yield action
+        return _Reader(self._outbox.take, _itself)
 
     async def wait(self) -> RunEnding:
         """Wait for the end without reading (any more). Raises what the run raises at its end: LeaseLost when it lost
@@ -148,6 +143,33 @@ async def stop_run(
         meta: dict[str, Json] | None = None if reason is None else {"reason": reason}
         await store.append(session_id, [Stop()], owner=owner, actor=actor, meta=meta)
     return session.lease
+
+
+class _Reader(Generic[_T]):
+    """Reads what is handed out. No generator: one that is left half-way would need closing."""
+
+    def __init__(
+        self, take: Callable[[], Awaitable[SessionAction | None]], read: Callable[[SessionAction], _T | None]
+    ) -> None:
+        self._take = take
+        self._read = read
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _T:
+        while (action := await self._take()) is not None:
+            if (wanted := self._read(action)) is not None:
+                return wanted
+        raise StopAsyncIteration
+
+
+def _own_part(action: SessionAction) -> AgentStreamPart | None:
+    return action.part if type(action) is Part and action.within is None else None
+
+
+def _itself(action: SessionAction) -> SessionAction:
+    return action
 
 
 class _Launch(Struct, frozen=True):
