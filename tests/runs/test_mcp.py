@@ -1,4 +1,7 @@
-"""MCP servers in processes of their own: what their tools look like, what calls give back, and every way to die."""
+"""MCP servers in processes of their own: what their tools look like, what calls give back, and every way to die.
+
+On asyncio and trio; what takes seconds, on asyncio only.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,6 @@ from talkfold.runs import (
 )
 from talkfold.runs.mcp import McpServer
 
-once = pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
-"""For what takes seconds, or is about asyncio itself; the rest runs on trio too."""
-
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
@@ -61,7 +61,7 @@ async def test_it_is_a_source_with_all_pages_of_the_list(server: McpServer) -> N
     assert isinstance(server, ToolSource)
     assert isinstance(server, Confirming)
     descriptors = server.descriptors()
-    assert len(descriptors) == 24
+    assert len(descriptors) == 25
     assert (descriptors[0].name, descriptors[0].description) == ("echo", "echo it")
     assert descriptors[0].input_schema == {
         "type": "object",
@@ -102,7 +102,7 @@ async def test_names_that_providers_refuse_are_made_legal_and_mapped_back(tmp_pa
 
 
 async def test_the_list_is_read_anew_when_it_changes(server: McpServer) -> None:
-    for expected in ("grown24", "grown25"):
+    for expected in ("grown25", "grown26"):
         assert (await call(server, "grow")).text == "grown"
         with anyio.fail_after(5):
             while expected not in names(server):  # noqa: ASYNC110
@@ -253,6 +253,19 @@ async def test_a_cancelled_caller_is_not_held_up_and_the_server_hears_of_it(tmp_
     assert cancelled_ids(log) == [heard(log, "tools/call")[0]["id"]]
 
 
+async def test_a_server_that_reads_nothing_holds_nobody_up() -> None:
+    async with raw(timeout=0.2) as server:
+        pid = int((await call(server, "pid")).text)
+        start = monotonic()
+        assert (await call(server, "asleep")).text.startswith("Error [timeout] asleep: ")
+        assert (await call(server, "echo", {"long": "x" * 2**22})).text.startswith("Error [timeout] echo: ")
+        with anyio.move_on_after(0.1):
+            await call(server, "echo", {"long": "x" * 2**22})
+            await checkpoint()
+    assert monotonic() - start < 3
+    assert not alive(pid)
+
+
 # ---- servers that die ------------------------------------------------------------------------------------------
 
 
@@ -277,12 +290,6 @@ async def test_a_server_that_dies_in_a_call_is_started_again(server: McpServer, 
     assert after.isdigit()
     assert after != before
     assert not alive(int(before))
-
-
-@once
-async def test_a_message_without_an_end_is_not_read_for_ever(server: McpServer) -> None:
-    assert "a message of more than 67108864 bytes" in (await call(server, "endless")).text
-    assert not (await call(server, "echo")).is_error
 
 
 async def test_all_calls_that_run_come_back_when_it_dies(server: McpServer) -> None:
@@ -359,16 +366,6 @@ async def test_a_greeting_on_stdout_harms_nothing() -> None:
 # ---- the end ---------------------------------------------------------------------------------------------------
 
 
-@once
-@pytest.mark.parametrize(("mode", "seconds"), [("", 1.0), ("lingers", 2.0), ("stubborn", 5.0)])
-async def test_leaving_ends_the_process(mode: str, seconds: float) -> None:
-    async with raw(mode) as server:
-        pid = int((await call(server, "pid")).text)
-        start = monotonic()
-    assert monotonic() - start < seconds
-    assert not alive(pid)
-
-
 async def test_calls_that_run_when_it_is_left_come_back() -> None:
     texts: list[str] = []
     server = raw()
@@ -406,24 +403,6 @@ async def test_cancelling_the_start_is_clean() -> None:
         async with raw("silent"):
             pass
     assert scope.cancelled_caught
-
-
-@once
-async def test_cancelling_the_task_around_is_clean() -> None:
-    pids: list[int] = []
-
-    async def using() -> None:
-        async with raw() as server:
-            pids.append(int((await call(server, "pid")).text))
-            await asyncio.sleep(60)
-
-    task = asyncio.create_task(using())
-    while not pids:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not alive(pids[0])
 
 
 async def test_what_the_block_raises_comes_out_as_it_is() -> None:
@@ -546,30 +525,6 @@ def test_without_the_sdk_the_error_names_the_extra() -> None:
 # ---- a server that the SDK makes -------------------------------------------------------------------------------
 
 
-@once
-async def test_a_server_of_the_sdk(tmp_path: Path) -> None:
-    seen: list[ToolProgress] = []
-    path = tmp_path / "file"
-    async with McpServer.stdio(sys.executable, str(SERVERS / "sdk.py"), confirm="destructive") as server:
-        assert names(server)[0] == "add"
-        assert (await call(server, "add", {"a": 1, "b": 2})).structured_content == {"result": 3}
-        assert (await call(server, "add", {"a": 1})).text.startswith("Error [invalid_input] add: 'b' is a required")
-        assert (await call(server, "fail")).text.startswith("Error [failed] ")
-        assert (await call(server, "count", context=watched(seen))).text == "counted"
-        assert [(each.progress, each.message) for each in seen] == [(1, "step 1"), (2, "step 2"), (3, "step 3")]
-        assert (server.confirmation(request("add", {"a": 1, "b": 2})), server.confirmation(request("fail"))) == (
-            None,
-            "Allow fail?",
-        )
-        with anyio.move_on_after(0.3):
-            await call(server, "wait", {"path": str(path)})
-            await checkpoint()
-        assert not (await call(server, "add", {"a": 1, "b": 2})).is_error
-        assert path.read_text() == "cancelled\n"
-        assert "exit code 3" in (await call(server, "die")).text
-        assert not (await call(server, "add", {"a": 1, "b": 2})).is_error
-
-
 def test_the_example_runs() -> None:
     example = Path(__file__).parents[2] / "examples" / "mcp_tools.py"
     ended = subprocess.run([sys.executable, "-W", "error", str(example)], capture_output=True, text=True, timeout=30)
@@ -580,3 +535,63 @@ def test_the_example_runs() -> None:
         "Allow weather_forget?",
         "Error [invalid_input] weather_temperature: 'city' is a required property",
     ]
+
+
+# ---- on asyncio only: what takes seconds, or is about asyncio itself ---------------------------------------------
+
+
+class TestOnAsyncio:
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        return "asyncio"
+
+    async def test_a_message_without_an_end_is_not_read_for_ever(self) -> None:
+        async with raw() as server:
+            assert "a message of more than 67108864 bytes" in (await call(server, "endless")).text
+            assert not (await call(server, "echo")).is_error
+
+    @pytest.mark.parametrize(("mode", "seconds"), [("", 1.0), ("lingers", 2.0), ("stubborn", 5.0)])
+    async def test_leaving_ends_the_process(self, mode: str, seconds: float) -> None:
+        async with raw(mode) as server:
+            pid = int((await call(server, "pid")).text)
+            start = monotonic()
+        assert monotonic() - start < seconds
+        assert not alive(pid)
+
+    async def test_cancelling_the_task_around_is_clean(self) -> None:
+        pids: list[int] = []
+
+        async def using() -> None:
+            async with raw() as server:
+                pids.append(int((await call(server, "pid")).text))
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(using())
+        while not pids:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not alive(pids[0])
+
+    async def test_a_server_of_the_sdk(self, tmp_path: Path) -> None:
+        seen: list[ToolProgress] = []
+        path = tmp_path / "file"
+        async with McpServer.stdio(sys.executable, str(SERVERS / "sdk.py"), confirm="destructive") as server:
+            assert names(server)[0] == "add"
+            assert (await call(server, "add", {"a": 1, "b": 2})).structured_content == {"result": 3}
+            assert (await call(server, "add", {"a": 1})).text.startswith("Error [invalid_input] add: 'b' is a required")
+            assert (await call(server, "fail")).text.startswith("Error [failed] ")
+            assert (await call(server, "count", context=watched(seen))).text == "counted"
+            assert [(each.progress, each.message) for each in seen] == [(1, "step 1"), (2, "step 2"), (3, "step 3")]
+            assert (server.confirmation(request("add", {"a": 1, "b": 2})), server.confirmation(request("fail"))) == (
+                None,
+                "Allow fail?",
+            )
+            with anyio.move_on_after(0.3):
+                await call(server, "wait", {"path": str(path)})
+                await checkpoint()
+            assert not (await call(server, "add", {"a": 1, "b": 2})).is_error
+            assert path.read_text() == "cancelled\n"
+            assert "exit code 3" in (await call(server, "die")).text
+            assert not (await call(server, "add", {"a": 1, "b": 2})).is_error

@@ -25,7 +25,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "x-kept": 
 NAMES = [
     "echo", "blocks", "failed", "coded", "mute", "die", "killed", "garbage_answer", "garbage", "huge", "endless",
     "slow", "deaf", "progress", "grow", "log", "error", "broken", "nan", "ask", "close_stdout", "orphan", "pid",
-    "where",
+    "where", "asleep",
 ]  # fmt: skip
 ANNOTATIONS = {"echo": {"readOnlyHint": True}, "grow": {"destructiveHint": False}, "die": {"destructiveHint": True}}
 
@@ -143,6 +143,8 @@ class Server:
                 answers = [json.loads(sys.stdin.readline()) for _ in range(self.asked)]
                 self.asked = 0
                 return text(json.dumps(sorted(answers, key=lambda answer: answer["id"])))
+            case "asleep":
+                time.sleep(60)
             case "where":
                 return {"content": [], "structuredContent": {"cwd": str(Path.cwd()), "env": dict(os.environ)}}
             case "pid":

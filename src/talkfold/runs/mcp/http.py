@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 
+import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -16,6 +17,7 @@ from .wire import Heard, Reading, Writing
 __all__ = ("HttpTransport",)
 
 _CONNECT_SECONDS = 30.0
+_GOODBYE_SECONDS = 2.0  # a server that does not even answer to the end of its session is left to itself
 _NOBODY_THERE = frozenset({502, 503, 504})
 _SESSION = "mcp-session-id"
 
@@ -59,11 +61,14 @@ class HttpTransport:
         # An answer takes as long as its tool: how long that may be is the caller's to say.
         timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
         hooks = {"response": [self._look]}
-        async with (
-            httpx2.AsyncClient(headers=self._headers, timeout=timeout, event_hooks=hooks) as http,
-            streamable_http_client(self._url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES) as (read, write),
-        ):
-            yield read, write
+        async with httpx2.AsyncClient(headers=self._headers, timeout=timeout, event_hooks=hooks) as http:
+            streams = streamable_http_client(self._url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES)
+            with anyio.CancelScope() as goodbye:
+                async with streams as (read, write):
+                    try:
+                        yield read, write
+                    finally:
+                        goodbye.deadline = anyio.current_time() + _GOODBYE_SECONDS
 
     async def _look(self, response: httpx2.Response) -> None:
         if response.request.method != "POST":
