@@ -13,7 +13,13 @@ from talkfold.testing.store_contract import METADATA_KEYS, StoreContract
 
 class TestMemoryStore(StoreContract):
     def open(self) -> AbstractAsyncContextManager[SessionStore]:
-        return open_store("memory:", metadata_keys=METADATA_KEYS)
+        return open_store("memory:", metadata_keys=METADATA_KEYS, clock=self.clock)
+
+
+class TestMemoryStoreOnTrio(TestMemoryStore):
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        return "trio"
 
 
 class TestSqliteStore(StoreContract):
@@ -22,4 +28,4 @@ class TestSqliteStore(StoreContract):
         self.path = tmp_path / "chat.db"
 
     def open(self) -> AbstractAsyncContextManager[SessionStore]:
-        return open_store(self.path, metadata_keys=METADATA_KEYS)
+        return open_store(self.path, metadata_keys=METADATA_KEYS, clock=self.clock)

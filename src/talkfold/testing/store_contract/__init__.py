@@ -4,9 +4,10 @@
 
     class TestMyStore(StoreContract):
         def open(self):
-            return open_my_store(..., metadata_keys=METADATA_KEYS)
+            return open_my_store(..., metadata_keys=METADATA_KEYS, clock=self.clock)
 
-``open()`` gives an async context manager of a new, empty store. The tests run under anyio's pytest plugin, on asyncio.
+``open()`` gives an async context manager of a new, empty store; ``self.clock`` gives milliseconds since 1970, and the
+tests of leases stop it. The tests run under anyio's pytest plugin, on asyncio.
 What they demand is what the docstrings of ``SessionStore`` say, nothing of how a store does it.
 """
 
@@ -18,22 +19,41 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("appending", "keys", "reading", "sessions", "forks", "listing", "owners", "following")
+        for part in (
+            "appending",
+            "keys",
+            "reading",
+            "sessions",
+            "forks",
+            "listing",
+            "owners",
+            "following",
+            "starting",
+            "holding",
+            "waiting",
+            "watching",
+        )
     )
 )
 
 from .appending import Appending  # noqa: E402
 from .following import Following  # noqa: E402
 from .forks import Forks  # noqa: E402
+from .holding import Holding  # noqa: E402
 from .keys import Keys  # noqa: E402
 from .listing import Listing  # noqa: E402
 from .opening import METADATA_KEYS  # noqa: E402
 from .owners import Owners  # noqa: E402
 from .reading import Reading  # noqa: E402
 from .sessions import Sessions  # noqa: E402
+from .starting import Starting  # noqa: E402
+from .waiting import Waits  # noqa: E402
+from .watching import Watching  # noqa: E402
 
 __all__ = ("METADATA_KEYS", "StoreContract")
 
 
-class StoreContract(Sessions, Appending, Keys, Reading, Forks, Listing, Owners, Following):
+class StoreContract(
+    Sessions, Appending, Keys, Reading, Forks, Listing, Owners, Following, Starting, Holding, Waits, Watching
+):
     """Every test of the contract. Inherit it, name the class ``Test…``, and say how to ``open`` a store."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Iterable
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import cast
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from ...errors import TalkfoldError
 from ...log import LoggedAction
 from ...store.protocol import SessionStore
+from .clock import Clock
 
 __all__ = ("METADATA_KEYS", "UsesStore", "bodies", "error_of", "follow", "numbers")
 
@@ -27,8 +29,13 @@ class UsesStore:
     def anyio_backend(self) -> str:
         return "asyncio"
 
+    @cached_property
+    def clock(self) -> Clock:
+        """The clock of this test's store."""
+        return Clock()
+
     def open(self) -> AbstractAsyncContextManager[SessionStore]:
-        """A new, empty store, opened with ``metadata_keys=METADATA_KEYS``."""
+        """A new, empty store, opened with ``metadata_keys=METADATA_KEYS`` and ``clock=self.clock``."""
         raise NotImplementedError
 
 

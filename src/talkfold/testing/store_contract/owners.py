@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from ...actions import Send
 from ...errors import AmbiguousSession, SessionNotFound, TalkfoldError
+from ...store.lease import Hold, Waiting
 from ...store.protocol import ABSENT, ANY, Appended, SessionStore
 from .opening import UsesStore, error_of, follow
 from .samples import CONVERSATION
@@ -16,6 +17,8 @@ __all__ = ("Owners",)
 _Call: TypeAlias = Callable[[SessionStore, str, str | None], Awaitable[object]]
 
 _HELLO = Send("u", "hello")
+_HOLD = Hold("run")
+_WAITING = Waiting(1, "c", "pay", "approval")
 
 _CALLS: dict[str, _Call] = {
     "get": lambda store, name, owner: store.get(name, owner=owner),
@@ -37,11 +40,30 @@ _CALLS: dict[str, _Call] = {
     "subscribe": lambda store, name, owner: anext(follow(store, name, owner=owner)),
     "subscribe ahead": lambda store, name, owner: anext(follow(store, name, after=99, owner=owner)),
     "check": lambda store, name, owner: store.check(name, owner=owner),
+    "start": lambda store, name, owner: store.start(name, _HELLO, hold=_HOLD, owner=owner),
+    "append by a lease": lambda store, name, owner: store.append(name, [_HELLO], hold=_HOLD, owner=owner),
+    "park": lambda store, name, owner: store.park(name, [], hold=_HOLD, waiting=_WAITING, owner=owner),
+    "answer": lambda store, name, owner: store.answer(name, [_HELLO], number=1, owner=owner),
+    "renew": lambda store, name, owner: store.renew(name, hold=_HOLD, owner=owner),
+    "release": lambda store, name, owner: store.release(name, hold=_HOLD, owner=owner),
+    "watch": lambda store, name, owner: store.watch(name, print, owner=owner).__aenter__(),
 }
 """Every call that names a session."""
 
-_REFUSED_AT_4 = ("append at 0", "append with another", "read ahead", "state ahead", "fork ahead", "subscribe ahead")
-"""Those that no session with the first four actions of the conversation can answer."""
+_REFUSED_AT_4 = (
+    "append at 0",
+    "append with another",
+    "read ahead",
+    "state ahead",
+    "fork ahead",
+    "subscribe ahead",
+    "append by a lease",
+    "park",
+    "answer",
+    "renew",
+    "release",
+)
+"""Those that no session can answer that has the first four actions of the conversation, and no run."""
 
 
 def _told(error: TalkfoldError, name: str) -> tuple[object, ...]:
