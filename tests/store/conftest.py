@@ -25,7 +25,8 @@ def _nothing_left_open() -> Iterator[None]:
     """No test here may leave a thread or a file handle of a store behind."""
     before = set(threading.enumerate())
     yield
-    left = [thread for thread in threading.enumerate() if thread not in before and "asyncio" not in thread.name]
+    loops = ("asyncio", "Trio")  # threads that an event loop keeps for its own use
+    left = [thread for thread in threading.enumerate() if thread not in before and not thread.name.startswith(loops)]
     for thread in left:
         thread.join(5)
     assert not [thread for thread in left if thread.is_alive()]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import TypeAlias
 
 from ...actions import Send
 from ...errors import AmbiguousSession, SessionNotFound, TalkfoldError
+from ...log import LoggedAction
 from ...store.lease import Hold, Waiting
 from ...store.protocol import ABSENT, ANY, Appended, SessionStore
 from .opening import UsesStore, error_of, follow
@@ -37,8 +39,8 @@ _CALLS: dict[str, _Call] = {
     "fork": lambda store, name, owner: store.fork(name, owner=owner),
     "fork ahead": lambda store, name, owner: store.fork(name, at=99, owner=owner),
     "erase": lambda store, name, owner: store.erase(name, owner=owner),
-    "subscribe": lambda store, name, owner: anext(follow(store, name, owner=owner)),
-    "subscribe ahead": lambda store, name, owner: anext(follow(store, name, after=99, owner=owner)),
+    "subscribe": lambda store, name, owner: _first(store, name, owner),
+    "subscribe ahead": lambda store, name, owner: _first(store, name, owner, after=99),
     "check": lambda store, name, owner: store.check(name, owner=owner),
     "start": lambda store, name, owner: store.start(name, _HELLO, hold=_HOLD, owner=owner),
     "append by a lease": lambda store, name, owner: store.append(name, [_HELLO], hold=_HOLD, owner=owner),
@@ -46,7 +48,7 @@ _CALLS: dict[str, _Call] = {
     "answer": lambda store, name, owner: store.answer(name, [_HELLO], number=1, owner=owner),
     "renew": lambda store, name, owner: store.renew(name, hold=_HOLD, owner=owner),
     "release": lambda store, name, owner: store.release(name, hold=_HOLD, owner=owner),
-    "watch": lambda store, name, owner: store.watch(name, print, owner=owner).__aenter__(),
+    "watch": lambda store, name, owner: _watched(store, name, owner),
 }
 """Every call that names a session."""
 
@@ -171,3 +173,13 @@ class Owners(UsesStore):
 
 def _append_any(store: SessionStore, name: str, owner: str | None) -> Awaitable[object]:
     return store.append(name, [_HELLO], expected=ANY, owner=owner)
+
+
+async def _first(store: SessionStore, name: str, owner: str | None, after: int = 0) -> LoggedAction:
+    async with aclosing(follow(store, name, after=after, owner=owner)) as following:
+        return await anext(following)
+
+
+async def _watched(store: SessionStore, name: str, owner: str | None) -> int:
+    async with store.watch(name, print, owner=owner) as number:
+        return number
