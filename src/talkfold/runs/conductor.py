@@ -211,7 +211,7 @@ class Conductor:
     def _meta(self, cause: RunCause, faults: tuple[AgentFault, ...]) -> dict[str, Json]:
         meta: dict[str, Json] = {} if cause == "agent" else {"cause": cause}
         if faults:
-            meta["faults"] = to_builtins(faults)
+            meta["faults"] = to_builtins(list(faults))
         if self._context.dropped:
             meta["dropped"] = self._context.dropped
         return meta
