@@ -20,7 +20,7 @@ from raw_database import open_files, raw
 
 from talkfold.actions import Send
 from talkfold.errors import ForeignDatabase, StoreBusy, StoreClosed, StoreUnavailable, TalkfoldError
-from talkfold.store import ANY, SessionStore, open_store
+from talkfold.store import ANY, Hold, SessionStore, open_store
 from talkfold.testing.store_contract.samples import CONVERSATION
 
 HELLO = Send("u", "hello")
@@ -177,6 +177,9 @@ async def test_closing_while_everything_is_under_way(path: Path) -> None:
             lambda: store.erase(f"gone{index}"),
             lambda: store.open_session("s"),
             lambda: anext(store.subscribe("s", after=10)),
+            lambda: store.start("s", HELLO, hold=Hold("run")),
+            lambda: store.renew("s", hold=Hold("run")),
+            lambda: store.release("s", hold=Hold("run")),
         ]
 
     acknowledged = 10

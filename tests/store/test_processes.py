@@ -328,6 +328,10 @@ async def in_child(store, opened):
         "read": lambda: store.read("s"), "state": lambda: store.state("s"), "open": lambda: store.open_session("s"),
         "fork": lambda: store.fork("s"), "erase": lambda: store.erase("s"), "check": lambda: store.check("s"),
         "subscribe": lambda: anext(store.subscribe("s")),
+        "start": lambda: store.start("s", Send("u", "child"), hold=Hold("r")),
+        "park": lambda: store.park("s", [], hold=Hold("r"), waiting=Waiting(1, "c", "n", "client")),
+        "answer": lambda: store.answer("s", [Stop()], number=1), "renew": lambda: store.renew("s", hold=Hold("r")),
+        "release": lambda: store.release("s", hold=Hold("r")), "watch": store.watch("s", print).__aenter__,
     }.items():
         await refused(store, name, call)
     try:
@@ -357,7 +361,9 @@ run(main())
 """
     with started(path, code) as process:
         said = ended(process, 30)
-    names = "create get list update append read state open fork erase check subscribe".split()
+    names = (
+        "create get list update append read state open fork erase check subscribe start park answer renew release watch"
+    ).split()
     assert said == [*([name, "refused"] for name in names), ["close", "ended"], ["child", "0"]]
     async with open_store(path) as store:
         assert (await store.get("s")).number == 4

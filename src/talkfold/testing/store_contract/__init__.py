@@ -37,6 +37,7 @@ pytest.register_assert_rewrite(
 )
 
 from .appending import Appending  # noqa: E402
+from .clock import Clock  # noqa: E402
 from .following import Following  # noqa: E402
 from .forks import Forks  # noqa: E402
 from .holding import Holding  # noqa: E402
@@ -50,7 +51,7 @@ from .starting import Starting  # noqa: E402
 from .waiting import Waits  # noqa: E402
 from .watching import Watching  # noqa: E402
 
-__all__ = ("METADATA_KEYS", "StoreContract")
+__all__ = ("METADATA_KEYS", "Clock", "StoreContract")
 
 
 class StoreContract(
