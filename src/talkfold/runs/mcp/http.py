@@ -11,6 +11,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from ...errors import InvalidArgument
 from .process import MAX_MESSAGE_BYTES
 from .wire import Heard, Reading, Writing
 
@@ -25,9 +26,15 @@ _SESSION = "mcp-session-id"
 class HttpTransport:
     """Connects each time it is opened. ``headers`` go with every request; nothing of them is ever in a text."""
 
-    bounded = False
+    bounded: bool = False
 
     def __init__(self, url: str, headers: Mapping[str, str] | None) -> None:
+        try:
+            parsed = httpx2.URL(url)
+        except (httpx2.InvalidURL, ValueError):
+            parsed = httpx2.URL("")
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise InvalidArgument("url", "it is no URL of http or https")
         self._url, self._headers = url, dict(headers or {})
         self._status: int | None = None
         self._answered: dict[str, int] = {}

@@ -86,10 +86,10 @@ class Link:
 
     def __init__(self, name: str, session: ClientSession, wire: Wire, transport: Transport, group: TaskGroup) -> None:
         self._name, self._session, self._wire, self._transport, self._group = name, session, wire, transport, group
-        self.lost = anyio.Event()
-        self.over = anyio.Event()
-        self.why = ""
-        self.changed = anyio.Event()
+        self.lost: anyio.Event = anyio.Event()
+        self.over: anyio.Event = anyio.Event()
+        self.why: str = ""
+        self.changed: anyio.Event = anyio.Event()
 
     async def call(self, name: str, arguments: dict[str, Json], progress: Progress) -> dict[str, Json]:
         """The result of a tool, as it came. Raises MCPError for an error that the server answers; Gone."""

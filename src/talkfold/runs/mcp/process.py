@@ -47,7 +47,7 @@ class ProcessTransport:
     are not the server's. The path of ``cwd`` is this process's own when ``None``.
     """
 
-    bounded = True
+    bounded: bool = True
 
     def __init__(
         self, command: str, args: tuple[str, ...], env: Mapping[str, str] | None, cwd: str | Path | None
@@ -137,6 +137,7 @@ class ProcessTransport:
             while (end := rest.find(b"\n", max(start, seen))) >= 0:
                 line = bytes(rest[start:end])
                 start = end + 1
+                message: Heard | None
                 try:
                     message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
                 except ValueError:

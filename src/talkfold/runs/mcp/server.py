@@ -128,7 +128,10 @@ class McpServer:
 
     @classmethod
     def http(cls, url: str, *, headers: Mapping[str, str] | None = None, **options: Unpack[McpOptions]) -> Self:
-        """A server that runs already, by the URL of its Streamable HTTP endpoint. ``headers`` go with each request."""
+        """A server that runs already, by the URL of its Streamable HTTP endpoint. ``headers`` go with each request.
+
+        Raises InvalidArgument for what is no URL of http or https.
+        """
         return cls(HttpTransport(url, headers), **options)
 
     def __repr__(self) -> str:
@@ -284,8 +287,10 @@ class McpServer:
                 link.changed = anyio.Event()
                 try:
                     self._tools = tools_of(await link.tools(), self._prefix)
-                except (MCPError, Gone) as error:
-                    _log.warning("the tools of %s cannot be listed: %s", self._name, error)
+                except Gone:
+                    pass  # then the list is read anyway, when there is a connection again
+                except Exception as error:
+                    _log.warning("the tools of %s cannot be listed: %s", self._name, self._cause(error))
 
         async with anyio.create_task_group() as group:
             group.start_soon(reading)

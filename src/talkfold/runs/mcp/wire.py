@@ -66,9 +66,9 @@ class Wire:
     """Both directions of one connection. ``ended`` is set when nothing more can come."""
 
     def __init__(self, read: Reading[Heard], write: Writing[SessionMessage]) -> None:
-        self.ended = anyio.Event()
-        self.read = Incoming(read, self)
-        self.write = Outgoing(write, self)
+        self.ended: anyio.Event = anyio.Event()
+        self.read: Incoming = Incoming(read, self)
+        self.write: Outgoing = Outgoing(write, self)
         self._asked: dict[str, Asked] = {}
         self._sent: dict[str, Asked] = {}
         self._last = 0
