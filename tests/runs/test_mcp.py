@@ -23,8 +23,10 @@ from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, TextCo
 
 from talkfold import InvalidArgument
 from talkfold.runs import (
+    AbortController,
     Confirming,
     Toolbox,
+    ToolContext,
     ToolOutput,
     ToolProgress,
     ToolSource,
@@ -57,7 +59,7 @@ async def test_it_is_a_source_with_all_pages_of_the_list(server: McpServer) -> N
     assert isinstance(server, ToolSource)
     assert isinstance(server, Confirming)
     descriptors = server.descriptors()
-    assert len(descriptors) == 25
+    assert len(descriptors) == 26
     assert (descriptors[0].name, descriptors[0].description) == ("echo", "echo it")
     assert descriptors[0].input_schema == {
         "type": "object",
@@ -98,7 +100,7 @@ async def test_names_that_providers_refuse_are_made_legal_and_mapped_back(tmp_pa
 
 
 async def test_the_list_is_read_anew_when_it_changes(server: McpServer) -> None:
-    for expected in ("grown25", "grown26"):
+    for expected in ("grown26", "grown27"):
         assert (await call(server, "grow")).text == "grown"
         with anyio.fail_after(5):
             while expected not in names(server):  # noqa: ASYNC110
@@ -343,9 +345,10 @@ class TestOnAsyncio:
                 None,
                 "Allow fail?",
             )
-            with anyio.move_on_after(0.3):
-                await call(server, "wait", {"path": str(path)})
-                await checkpoint()
+            stop = AbortController()
+            until_it_works = ToolContext("c1", stop.signal, lambda progress: stop.abort("stop"))
+            output = await call(server, "wait", {"path": str(path)}, until_it_works)
+            assert output.text == "Error [cancelled] wait: stopped (stop)"
             assert not (await call(server, "add", {"a": 1, "b": 2})).is_error
             assert path.read_text() == "cancelled\n"
             assert "exit code 3" in (await call(server, "die")).text

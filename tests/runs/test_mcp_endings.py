@@ -54,9 +54,9 @@ def cancelled_ids(log: Path) -> list[Any]:
 
 async def test_a_timeout_is_told_to_the_server(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    async with raw(f"log={log}", timeout=0.2) as server:
+    async with raw(f"log={log}", timeout=0.5) as server:
         output = await call(server, "deaf")
-        assert output.text == "Error [timeout] deaf: no result within 0.2 s"
+        assert output.text == "Error [timeout] deaf: no result within 0.5 s"
         assert not (await call(server, "echo")).is_error
     assert cancelled_ids(log) == [heard(log, "tools/call")[0]["id"]]
 
@@ -64,25 +64,22 @@ async def test_a_timeout_is_told_to_the_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize("boxed", [True, False])
 async def test_stop_comes_back_at_once_and_is_told_to_the_server(tmp_path: Path, boxed: bool) -> None:
     log, stop = tmp_path / "log", AbortController()
-
-    async def press() -> None:
-        await anyio.sleep(0.2)
-        stop.abort("stop")
-
-    async with raw(f"log={log}") as server, anyio.create_task_group() as group:
-        group.start_soon(press)
-        start, source = monotonic(), Toolbox(server) if boxed else server
-        output = await source.call(request("deaf"), ToolContext("c1", stop.signal))
-        assert output.text == "Error [cancelled] deaf: stopped (stop)"
-        assert monotonic() - start < 0.5
+    until_it_works = ToolContext("c1", stop.signal, lambda progress: stop.abort("stop"))
+    async with raw(f"log={log}") as server:
+        source, start = Toolbox(server) if boxed else server, monotonic()
+        output = await source.call(request("busy"), until_it_works)
+        assert output.text == "Error [cancelled] busy: stopped (stop)"
+        assert monotonic() - start < 1
+        assert not (await call(server, "echo")).is_error
     assert cancelled_ids(log) == [heard(log, "tools/call")[0]["id"]]
 
 
 async def test_a_cancelled_caller_is_not_held_up_and_the_server_hears_of_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with raw(f"log={log}") as server:
-        with anyio.move_on_after(0.2) as scope:
-            await call(server, "deaf")
+        with anyio.CancelScope() as scope:
+            until_it_works = ToolContext("c1", AbortController().signal, lambda progress: scope.cancel())
+            await call(server, "busy", context=until_it_works)
             await checkpoint()
         assert scope.cancelled_caught
         assert not (await call(server, "echo")).is_error
@@ -90,7 +87,7 @@ async def test_a_cancelled_caller_is_not_held_up_and_the_server_hears_of_it(tmp_
 
 
 async def test_a_server_that_reads_nothing_holds_nobody_up() -> None:
-    async with raw(timeout=0.2) as server:
+    async with raw(timeout=0.5) as server:
         pid = int((await call(server, "pid")).text)
         start = monotonic()
         assert (await call(server, "asleep")).text.startswith("Error [timeout] asleep: ")
@@ -98,7 +95,7 @@ async def test_a_server_that_reads_nothing_holds_nobody_up() -> None:
         with anyio.move_on_after(0.1):
             await call(server, "echo", {"long": "x" * 2**22})
             await checkpoint()
-    assert monotonic() - start < 3
+    assert monotonic() - start < 4
     assert not alive(pid)
 
 
@@ -157,7 +154,7 @@ async def test_it_is_not_started_again_and_again() -> None:
         start = monotonic()
         output = await call(server, "echo")
         assert output.text.startswith("Error [unavailable] echo: MCP server python raw.py ended too often")
-        assert monotonic() - start < 0.5
+        assert monotonic() - start < 1
 
 
 async def test_a_server_that_cannot_start_again(tmp_path: Path) -> None:
@@ -260,7 +257,7 @@ class TestOnAsyncio:
             assert "a message of more than 67108864 bytes" in (await call(server, "endless")).text
             assert not (await call(server, "echo")).is_error
 
-    @pytest.mark.parametrize(("mode", "seconds"), [("", 1.0), ("lingers", 2.0), ("stubborn", 5.0)])
+    @pytest.mark.parametrize(("mode", "seconds"), [("", 2.0), ("lingers", 3.0), ("stubborn", 5.0)])
     async def test_leaving_ends_the_process(self, mode: str, seconds: float) -> None:
         async with raw(mode) as server:
             pid = int((await call(server, "pid")).text)

@@ -25,7 +25,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "x-kept": 
 NAMES = [
     "echo", "blocks", "failed", "coded", "mute", "die", "killed", "garbage_answer", "garbage", "huge", "endless",
     "slow", "deaf", "progress", "grow", "log", "error", "broken", "nan", "ask", "close_stdout", "orphan", "pid",
-    "where", "asleep",
+    "where", "asleep", "busy",
 ]  # fmt: skip
 ANNOTATIONS = {"echo": {"readOnlyHint": True}, "grow": {"destructiveHint": False}, "die": {"destructiveHint": True}}
 
@@ -106,6 +106,9 @@ class Server:
                     sys.stdout.write("x" * 2**20)
             case "slow":
                 threading.Timer(0.3, lambda: say({"id": request, "result": text("slept")})).start()
+                return None
+            case "busy":
+                say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
                 return None
             case "deaf":
                 return None

@@ -61,6 +61,18 @@ def header(context: Context) -> str:
 
 
 @server.tool()
+async def grow(context: Context) -> str:
+    """Make a tool, and say so."""
+
+    def grown() -> str:
+        return "new"
+
+    server.add_tool(grown)
+    await context.session.send_tool_list_changed()
+    return "grown"
+
+
+@server.tool()
 def die() -> str:
     """End the process."""
     os._exit(3)
