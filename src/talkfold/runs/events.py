@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from ..model import ErrorCode, Json, ToolCallState
+from ..store.entries import encode_metadata
 from ..store.lease import Waiting
 from .tool import ToolProgress
 
@@ -162,17 +163,19 @@ class Observation(Protocol):
 
     @property
     def meta(self) -> Mapping[str, Json]:
-        """What to note in the ``meta`` of the action that begins the work (a trace's id); may be empty."""
+        """What to note in the ``meta`` of a run's first action (a trace's id); may be empty. Looked at for
+        ``RunStarted`` only; what no log takes is left out."""
         ...
 
     def around(self) -> AbstractContextManager[object]:
-        """A context manager for the work; asked for once for each task that does some of it."""
+        """A context manager for the work; asked for once for each task that does some of it. It is left without an
+        exception, whatever the work raised: how the work ended is the ``…Ended``'s to say."""
         ...
 
 
 Observe: TypeAlias = Callable[[RunEvent], Observation | object]
-"""A run's observer: called with every event, in order, in the run's own task; must not wait. What it raises is logged
-and changes nothing."""
+"""A run's observer: called with every event, in order, in the task that does the work; must not wait. ``CallProgress``
+alone may come from another thread. What it raises is logged and changes nothing."""
 
 
 def told(observe: Observe | None, event: RunEvent) -> Observation | None:
@@ -181,10 +184,28 @@ def told(observe: Observe | None, event: RunEvent) -> Observation | None:
         return None
     try:
         answer = observe(event)
+        if not isinstance(answer, Observation):
+            return None
+        return _Told(_storable(answer, event.run) if type(event) is RunStarted else {}, answer.around)
     except Exception:
         _log.exception("an observer of run %s raised", event.run)
         return None
-    return answer if isinstance(answer, Observation) else None
+
+
+def _storable(observation: Observation, run: str) -> Mapping[str, Json]:
+    """What an observation wants noted, if a log takes it: a run is not refused for what its observer says."""
+    try:
+        meta = dict(observation.meta)
+        encode_metadata("meta", meta)
+    except Exception:
+        _log.exception("what an observer of run %s wants noted cannot be", run)
+        return {}
+    return meta
+
+
+class _Told(Struct, frozen=True):
+    meta: Mapping[str, Json]
+    around: Callable[[], AbstractContextManager[object]]
 
 
 def begin(observation: Observation | None) -> AbstractContextManager[object]:
