@@ -141,6 +141,21 @@ def test_the_default_place_is_the_folder_for_user_data(
     assert (tmp_path / "data" / "talkfold" / "chat.db").exists()
 
 
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/nowhere"])
+@pytest.mark.parametrize("command", [["migrate"], ["import", "run.jsonl"]], ids=" ".join)
+def test_without_a_folder_for_user_data_it_says_so(
+    world: Talkfold, monkeypatch: pytest.MonkeyPatch, command: list[str], home: str
+) -> None:
+    for name in ("TALKFOLD_DB", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", home)
+    ended = world(*command)
+    assert (ended.code, ended.out) == (70, "")
+    assert ended.err.startswith(f"talkfold: {home}/")
+    assert "cannot be made" in ended.err
+    assert "--db" in ended.err
+
+
 def test_db_wins_over_the_environment(world: Talkfold, tmp_path: Path) -> None:
     assert world("migrate", "--db", "other.db").code == 0
     assert world("list", "--db", "other.db", "--json").json == {"sessions": []}

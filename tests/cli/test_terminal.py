@@ -13,6 +13,7 @@ import pytest
 from cli_world import ORDER, Talkfold, jsonl
 
 import talkfold.cli.app as app
+from talkfold.cli.commands import COMMANDS
 from talkfold.cli.output import clean, preview
 
 TITLE = "\x1b[2J\u202eevil\t"
@@ -106,6 +107,7 @@ def test_a_terminal_gets_a_table_and_progress(world: Talkfold, tmp_path: Path) -
     assert "\x1b[1m" in shown
     assert "order-17" in shown
     assert "importing" in on_terminal("import", "--format", "openai", str(tmp_path / "chats.jsonl"))
+    assert "settling" in on_terminal("settle", "--all")
 
 
 # ---- pipes, signals, faults -----------------------------------------------------------------------------
@@ -121,6 +123,18 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
     words = process.stderr.read()
     process.stderr.close()
     assert (process.wait(), words) == (app.PIPE_CLOSED, b"")
+
+
+@pytest.mark.parametrize("command", [["--help"], *([each.name, "--help"] for each in COMMANDS), ["list"]], ids=" ".join)
+def test_head_takes_its_line_and_the_command_ends_quietly(world: Talkfold, tmp_path: Path, command: list[str]) -> None:
+    environment = {"TALKFOLD_DB": str(tmp_path / "chat.db")}
+    process = start(*command, environment=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    head = subprocess.run(["head", "-1"], stdin=process.stdout, capture_output=True, check=True)
+    process.stdout.close()
+    _, words = process.communicate(timeout=30)
+    assert head.stdout.startswith(b"id " if command == ["list"] else b"Usage: talkfold")
+    assert (process.returncode in (0, app.PIPE_CLOSED), words) == (True, b"")  # as fast as head is
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

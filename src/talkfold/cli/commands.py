@@ -43,6 +43,7 @@ COMMANDS = (
     _command(_LOOK, "check", "proof:check", "--all"),
     _command(_MOVE, "import", "importing:import_file", "--format openai chats.jsonl"),
     _command(_MOVE, "export", "exporting:export", "order-17 --format openai"),
+    _command(_CHANGE, "settle", "settling:settle", "--all"),
     _command(_CHANGE, "fork", "sessions:fork", "order-17 --at 4"),
     _command(_CHANGE, "rename", "sessions:rename", "order-17 'Two blue mugs'"),
     _command(_CHANGE, "erase", "sessions:erase", "order-17 --yes"),

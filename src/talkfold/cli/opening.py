@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ..errors import DatabaseNotFound, InvalidArgument, SessionNotFound
+from ..errors import DatabaseNotFound, InvalidArgument, SessionNotFound, StoreUnavailable
 from ..log import LoggedAction
 from ..store import open_store
 from ..store.protocol import Session, SessionStore
@@ -38,7 +38,11 @@ async def opened(
     """
     path = database_path(where)
     if create and where.db is None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"the folder for it cannot be made ({error.strerror}); name a database with --db"
+            raise StoreUnavailable(os.fspath(path), reason) from error
     elif not create and not path.exists():
         raise DatabaseNotFound(os.fspath(path))
     async with open_store(

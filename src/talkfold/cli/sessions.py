@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from msgspec import to_builtins
 
 from ..errors import InvalidArgument
 from ..model import Json, SessionStatus
+from ..store.lease import Lease
 from ..store.protocol import Page, Session
 from .opening import find, opened
 from .options import AtNumber, Form, RowForm, SessionId, Where
 from .output import Column, clean, document, record, say, table
-from .wording import clock, moment
+from .wording import clock, lease_text, moment
 
 __all__ = ("erase", "fork", "list_sessions", "rename", "session_json")
 
@@ -35,8 +37,24 @@ def session_json(session: Session) -> dict[str, Json]:
         "metadata": session.metadata,
         "forkedFrom": session.forked_from,
         "forkedAt": session.forked_at,
+        "lease": None if session.lease is None else _lease_json(session.lease),
     }
     return {name: value for name, value in row.items() if value is not None}
+
+
+def _lease_json(lease: Lease) -> dict[str, Json]:
+    """A living run's lease. ``waiting`` is the call that it is parked on."""
+    row: dict[str, Json] = {
+        "run": lease.run,
+        "holder": lease.holder,
+        "since": moment(lease.since),
+        "expires": moment(lease.expires),
+    }
+    if lease.waiting is not None:
+        row["waiting"] = to_builtins(lease.waiting)
+        if lease.waiting.expires is not None:
+            row["waiting"]["expires"] = moment(lease.waiting.expires)
+    return row
 
 
 _COLUMNS: Sequence[Column[Session]] = (
@@ -47,6 +65,9 @@ _COLUMNS: Sequence[Column[Session]] = (
     ("owner", lambda it: it.owner or "-"),
     ("title", lambda it: it.title or "-"),
 )
+
+_RUN: Column[Session] = ("run", lambda it: "-" if it.lease is None else lease_text(it.lease))
+"""Only where a run lives: most of the time nobody needs the room."""
 
 
 async def list_sessions(
@@ -68,6 +89,8 @@ async def list_sessions(
 ) -> None:
     """List sessions, newest first.
 
+    A session that a living run owns says which run, in which process, since when, and what it waits for.
+
     When there are more, the cursor of the next page is told on stderr, and in `--json` as `next`.
     """
     wanted = dict(map(_condition, where_))
@@ -87,7 +110,8 @@ def _answer(page: Page, form: RowForm) -> None:
         for session in page.sessions:
             record(session_json(session))
     elif page.sessions:
-        table(_COLUMNS, page.sessions, elastic="title", styles={"id": "bold"})
+        running = any(session.lease is not None for session in page.sessions)
+        table((*_COLUMNS, _RUN) if running else _COLUMNS, page.sessions, elastic="title", styles={"id": "bold"})
     else:
         say("No sessions.")
     if page.next is not None:

@@ -28,6 +28,7 @@ from ..actions import (
     ToolResult,
 )
 from ..model import UNSET, AgentMessage, AgentPart, Json, ReasoningPart, SessionState, TextPart, ToolPart
+from ..store.lease import Lease, Waiting, WaitKind
 from .output import Line, line, preview
 
 __all__ = (
@@ -36,10 +37,12 @@ __all__ = (
     "action_text",
     "clock",
     "count",
+    "lease_text",
     "message_lines",
     "moment",
     "state_lines",
     "value_text",
+    "waiting_text",
 )
 
 STATE_STYLES = {
@@ -69,6 +72,21 @@ def moment(time: int) -> str:
 def clock(time: int) -> str:
     """Milliseconds since 1970 as a date and a time of day in UTC, to the second."""
     return datetime.fromtimestamp(time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+_WAITS: dict[WaitKind, str] = {"approval": "approval of", "client": "the result of"}
+
+
+def waiting_text(waiting: Waiting) -> str:
+    """What a parked call waits for, and until when."""
+    until = "" if waiting.expires is None else f" until {clock(waiting.expires)}"
+    return f"waits for {_WAITS[waiting.kind]} {preview(waiting.name, 40)}{until}"
+
+
+def lease_text(lease: Lease) -> str:
+    """Which run owns a session: its id, by whom, since when, and what it waits for."""
+    waits = "" if lease.waiting is None else f", {waiting_text(lease.waiting)}"
+    return f"{lease.run} by {lease.holder} since {clock(lease.since)}{waits}"
 
 
 def value_text(value: Json, width: int = 72) -> str:
