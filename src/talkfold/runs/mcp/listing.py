@@ -16,7 +16,7 @@ from referencing import Registry
 from ...model import DELEGATE_PREFIX, Json
 from ..adapter import ToolDescriptor
 
-__all__ = ("NAME", "McpTool", "legal_name", "tools_of")
+__all__ = ("NAME", "InputCheck", "McpTool", "legal_name", "tools_of")
 
 _log = logging.getLogger("talkfold.runs.mcp")
 
@@ -48,6 +48,7 @@ class InputCheck:
         self._made: Any = None
 
     def fault(self, given: Json) -> str | None:
+        """What is wrong with the input; ``None`` when it fits, or cannot be checked."""
         try:
             if self._made is None:
                 kind = validator_for(self._schema)

@@ -108,10 +108,10 @@ class McpServer:
         check_confirm(self._confirm)
         self._tools: dict[str, McpTool] = {}
         self._group: TaskGroup | None = None
-        self._attempt = _Attempt()
-        self._wanted = anyio.Event()
         self._started: deque[float] = deque()
         self._leaving = False
+        self._attempt: _Attempt  # this and the next are of the event loop in which it is entered
+        self._wanted: anyio.Event
 
     @classmethod
     def stdio(
@@ -218,12 +218,12 @@ class McpServer:
     async def _link(self) -> Link:
         """The connection that works, made when there is none. Raises Gone."""
         while True:
+            if self._group is None or self._leaving:
+                raise Gone(f"MCP server {self._name} is not open")
             attempt = self._attempt
             if attempt.link is None or not attempt.link.lost.is_set():
                 break
             await attempt.link.over.wait()
-        if self._group is None or self._leaving:
-            raise Gone(f"MCP server {self._name} is not open")
         self._wanted.set()
         await attempt.settled.wait()
         if attempt.link is None:

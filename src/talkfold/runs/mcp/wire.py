@@ -40,15 +40,25 @@ _BROKEN_OFF = "SSE stream "
 class Reading(Protocol[_T]):
     """The end of a transport that is read from."""
 
-    async def receive(self) -> _T: ...
-    async def aclose(self) -> None: ...
+    async def receive(self) -> _T:
+        """The next item. Raises EndOfStream."""
+        ...
+
+    async def aclose(self) -> None:
+        """Read no more."""
+        ...
 
 
 class Writing(Protocol[_T_in]):
     """The end of a transport that is written to."""
 
-    async def send(self, item: _T_in, /) -> None: ...
-    async def aclose(self) -> None: ...
+    async def send(self, item: _T_in, /) -> None:
+        """Hand an item over to be sent."""
+        ...
+
+    async def aclose(self) -> None:
+        """Send no more."""
+        ...
 
 
 class Asked(Struct, eq=False):
@@ -123,6 +133,7 @@ class Incoming:
         self._inner, self._wire = inner, wire
 
     async def receive(self) -> Heard:
+        """The next item that is the session's. Raises EndOfStream."""
         while True:
             try:
                 item = await self._inner.receive()
@@ -133,6 +144,7 @@ class Incoming:
                 return heard
 
     async def aclose(self) -> None:
+        """Close the end of the transport."""
         await self._inner.aclose()
 
     def __aiter__(self) -> Self:
@@ -160,10 +172,12 @@ class Outgoing:
         self._inner, self._wire = inner, wire
 
     async def send(self, item: SessionMessage, /) -> None:
+        """Hand a message over to be sent."""
         self._wire.sends(item)
         await self._inner.send(item)
 
     async def aclose(self) -> None:
+        """Close the end of the transport."""
         await self._inner.aclose()
 
     async def __aenter__(self) -> Self:
