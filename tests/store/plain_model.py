@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from talkfold.actions import SessionAction
-from talkfold.codec import decode_action
+from talkfold.actions import Reset, Retry, Send, SessionAction, Stop
+from talkfold.codec import decode_action, encode_action
 from talkfold.errors import (
     AmbiguousSession,
+    CallNotWaiting,
+    InvalidArgument,
     KeyReused,
+    LeaseLost,
+    NothingToRetry,
+    RunInProgress,
     SessionErased,
     SessionExists,
     SessionNotFound,
@@ -17,7 +22,19 @@ from talkfold.errors import (
 )
 from talkfold.model import EMPTY_SESSION, SessionState
 from talkfold.reducer import session_reducer
-from talkfold.store import ABSENT, ANY, Appended, ExpectedVersion
+from talkfold.store import ABSENT, ANY, Appended, ExpectedVersion, Hold, Lease
+from talkfold.testing.store_contract.samples import has_open_calls
+
+
+@dataclass
+class Run:
+    """Who runs a session: until when, parked on the call of which action, and whether its process is there."""
+
+    id: str
+    since: int
+    expires: int
+    waiting: int | None = None
+    there: bool = True
 
 
 @dataclass
@@ -31,6 +48,26 @@ class Modelled:
     log: list[bytes] = field(default_factory=list)
     keys: dict[str, tuple[list[bytes], Appended]] = field(default_factory=dict)
     erased: bool = False
+    run: Run | None = None
+
+    def living(self, now: int) -> Run | None:
+        return self.run if self.run is not None and self.run.there and now < self.run.expires else None
+
+    def held(self, run: str) -> Run:
+        if self.run is None or self.run.id != run:
+            raise LeaseLost(self.id, run)
+        return self.run
+
+    def settle(self, now: int) -> bool:
+        """Whether a stop was due: unless a run lives, the session is left neither streaming nor with open calls."""
+        if self.living(now) is not None:
+            return False
+        self.run = None
+        state = self.state()
+        due = state.status == "streaming" or has_open_calls(state)
+        if due:
+            self.log.append(encode_action(Stop()))
+        return due
 
     def actions(self, at: int | None = None) -> list[SessionAction]:
         return [decode_action(body) for body in self.log[:at]]
@@ -47,6 +84,7 @@ class Model:
 
     def __init__(self) -> None:
         self.sessions: list[Modelled] = []
+        self.now = 0
 
     def find(self, session_id: str, owner: str | None) -> Modelled:
         found = [s for s in self.sessions if s.id == session_id and (owner is None or s.owner == owner)]
@@ -68,13 +106,21 @@ class Model:
         return self.sessions[-1]
 
     def append(
-        self, session_id: str, owner: str | None, bodies: list[bytes], expected: ExpectedVersion, key: str | None
+        self,
+        session_id: str,
+        owner: str | None,
+        bodies: list[bytes],
+        expected: ExpectedVersion,
+        key: str | None,
+        hold: Hold | None = None,
     ) -> Appended:
         try:
             session = self.find(session_id, owner)
         except SessionNotFound:
             if expected is not ANY and expected is not ABSENT:
                 raise
+            if hold is not None:
+                raise LeaseLost(session_id, hold.run) from None
             session = self.add(session_id, owner)
         else:
             if key in session.keys:
@@ -82,10 +128,59 @@ class Model:
                 if asked != bodies:
                     raise KeyReused(session_id, key)
                 return Appended(answer.first, answer.last, repeated=True)
+            if hold is not None:
+                session.held(hold.run)
             if expected is ABSENT or (isinstance(expected, int) and expected != len(session.log)):
                 raise VersionConflict(session_id, expected, len(session.log))
         appended = Appended(len(session.log) + 1, len(session.log) + len(bodies))
         session.log += bodies
+        run = session.run
+        if run is not None:
+            if any(isinstance(decode_action(body), (Send, Stop, Retry, Reset)) for body in bodies):
+                run.waiting = None
+            if hold is not None:
+                term = round(hold.seconds * 1000)
+                run.there = True
+                run.expires = self.now + term if 3 * (run.expires - self.now) < 2 * term else run.expires
         if key is not None:
             session.keys[key] = (bodies, appended)
         return appended
+
+    def start(self, session_id: str, owner: str | None, action: Send | Retry, hold: Hold) -> tuple[int, bool]:
+        """The first action's number, and whether a stop was logged before it."""
+        session = self.find(session_id, owner)
+        if session.living(self.now) is not None:
+            raise RunInProgress(session_id, Lease("", "", 0, 0))
+        if isinstance(action, Retry) and not any(message.role == "user" for message in session.state().messages):
+            raise NothingToRetry(session_id)
+        settled = session.settle(self.now)
+        session.log.append(encode_action(action))
+        session.run = Run(hold.run, self.now, self.now + round(hold.seconds * 1000))
+        return len(session.log), settled
+
+    def keep(self, session_id: str, owner: str | None, hold: Hold, bodies: list[bytes], waiting: int | None) -> int:
+        """Renew, or park on the call of an action that is there."""
+        session = self.find(session_id, owner)
+        run = session.held(hold.run)
+        if waiting is not None and not 1 <= waiting <= len(session.log) + len(bodies):
+            raise InvalidArgument("waiting", "")
+        session.log += bodies
+        run.expires, run.there = self.now + round(hold.seconds * 1000), True
+        run.waiting = run.waiting if waiting is None else waiting
+        return len(session.log)
+
+    def answer(self, session_id: str, owner: str | None, bodies: list[bytes], number: int) -> int:
+        session = self.find(session_id, owner)
+        run = session.living(self.now)
+        if run is None or run.waiting != number:
+            raise CallNotWaiting(session_id, "", "")
+        session.log += bodies
+        run.waiting = None
+        return len(session.log)
+
+    def release(self, session_id: str, owner: str | None, bodies: list[bytes], hold: Hold) -> int:
+        session = self.find(session_id, owner)
+        session.held(hold.run)
+        session.log += bodies
+        session.run = None
+        return len(session.log)

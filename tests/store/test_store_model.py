@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from plain_model import Model, Modelled
 from raw_database import raw
 
-from talkfold.actions import Send, Stop
+from talkfold.actions import Retry, Send
 from talkfold.codec import encode_action
 from talkfold.errors import (
     CursorAhead,
@@ -31,10 +31,10 @@ from talkfold.errors import (
     VersionConflict,
 )
 from talkfold.model import SessionState
-from talkfold.store import ABSENT, ANY, EXISTS, SessionStore, open_store
+from talkfold.store import ABSENT, ANY, EXISTS, Hold, SessionStore, Waiting, open_store
 from talkfold.store.sqlite import snapshotter
-from talkfold.testing.store_contract import METADATA_KEYS
-from talkfold.testing.store_contract.samples import CONVERSATION, ODD_BODIES, has_open_calls
+from talkfold.testing.store_contract import METADATA_KEYS, Clock
+from talkfold.testing.store_contract.samples import CONVERSATION, ODD_BODIES
 
 OWNERS = st.sampled_from([None, None, None, "ann", "bob"])
 IDS = st.sampled_from(["a", "b", "c"])
@@ -50,6 +50,7 @@ BODIES = st.lists(
 )
 EXPECTED = st.sampled_from([ANY, ANY, EXISTS, EXISTS, ABSENT, "head", "head", "behind", "ahead"])
 NUMBERS = st.integers(0, 40)
+HOLDS = st.sampled_from([Hold("r1", 3), Hold("r1", 3), Hold("r2", 6)])
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -58,6 +59,8 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model = Model()
+        self.clock = Clock()
+        self.model.now = self.clock.stop()
         self.loop = asyncio.new_event_loop()
         self.opened: list[AbstractAsyncContextManager[SessionStore]] = []
         self.stores: list[SessionStore] = []
@@ -124,9 +127,24 @@ class StoreMachine(RuleBasedStateMachine):
             self.one(which).create(session_id, owner=owner, title=title, metadata=metadata, actions=sent), modelled
         )
 
-    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, sent=BODIES, expected=EXPECTED, key=KEYS)
+    @rule(
+        which=st.integers(0, 1),
+        session_id=IDS,
+        owner=OWNERS,
+        sent=BODIES,
+        expected=EXPECTED,
+        key=KEYS,
+        hold=st.none() | HOLDS,
+    )
     def append(
-        self, which: int, session_id: str, owner: str | None, sent: list[bytes], expected: Any, key: str | None
+        self,
+        which: int,
+        session_id: str,
+        owner: str | None,
+        sent: list[bytes],
+        expected: Any,
+        key: str | None,
+        hold: Hold | None,
     ) -> None:
         if isinstance(expected, str):
             try:
@@ -134,8 +152,8 @@ class StoreMachine(RuleBasedStateMachine):
             except TalkfoldError:
                 head = 0
             expected = max(0, head + {"head": 0, "behind": -3, "ahead": 1}[expected])
-        call = self.one(which).append(session_id, sent, owner=owner, expected=expected, key=key)
-        self.same(call, lambda: self.model.append(session_id, owner, sent, expected, key))
+        call = self.one(which).append(session_id, sent, owner=owner, expected=expected, key=key, hold=hold)
+        self.same(call, lambda: self.model.append(session_id, owner, sent, expected, key, hold))
 
     @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, title=TITLES, metadata=METADATA)
     def update(self, which: int, session_id: str, owner: str | None, title: str | None, metadata: Any) -> None:
@@ -163,10 +181,7 @@ class StoreMachine(RuleBasedStateMachine):
     def open_session(self, which: int, session_id: str, owner: str | None) -> None:
         def modelled() -> None:
             session = self.model.find(session_id, owner)
-            state = session.state()
-            settled.append(state.status == "streaming" or has_open_calls(state))
-            if settled[0]:
-                session.log.append(encode_action(Stop()))
+            settled.append(session.settle(self.model.now))
             states.append(session.state())
 
         settled, states = list[bool](), list[SessionState]()
@@ -182,7 +197,7 @@ class StoreMachine(RuleBasedStateMachine):
 
         def modelled() -> None:
             session = self.model.find(session_id, owner)
-            session.erased = True
+            session.erased, session.run = True, None
 
         self.same(self.one(which).erase(session_id, owner=owner), modelled)
 
@@ -253,6 +268,59 @@ class StoreMachine(RuleBasedStateMachine):
                 break
         assert found == [(s.id, s.owner) for s in reversed(self.model.sessions) if wanted(s)]
 
+    # ---- runs --------------------------------------------------------------------------------------------
+
+    @rule(milliseconds=st.sampled_from([1, 999, 1_000, 3_000, 6_000]))
+    def wait(self, milliseconds: int) -> None:
+        self.model.now = self.clock.forward(milliseconds)
+
+    @rule(
+        which=st.integers(0, 1),
+        session_id=IDS,
+        owner=OWNERS,
+        hold=HOLDS,
+        action=st.sampled_from([Send("u", "again"), Send("u", "again"), Retry()]),
+    )
+    def start(self, which: int, session_id: str, owner: str | None, hold: Hold, action: Send | Retry) -> None:
+        def modelled() -> None:
+            due.append(self.model.start(session_id, owner, action, hold))
+            states.append(self.model.find(session_id, owner).state())
+
+        due, states = list[tuple[int, bool]](), list[SessionState]()
+        answer = self.same(self.one(which).start(session_id, action, hold=hold, owner=owner), modelled)
+        if answer is not None:
+            assert ([(answer.number, answer.settled)], [answer.state]) == (due, states)
+
+    @rule(
+        which=st.integers(0, 1),
+        session_id=IDS,
+        owner=OWNERS,
+        hold=HOLDS,
+        sent=BODIES | st.just([]),
+        number=st.none() | st.integers(0, 6),
+    )
+    def keep(
+        self, which: int, session_id: str, owner: str | None, hold: Hold, sent: list[bytes], number: int | None
+    ) -> None:
+        store = self.one(which)
+        if number is None:
+            call = store.renew(session_id, hold=hold, owner=owner)
+            self.same(call, lambda: self.model.keep(session_id, owner, hold, [], None) and None)
+        else:
+            waiting = Waiting(number, "c", "pay", "approval")
+            call = store.park(session_id, sent, hold=hold, waiting=waiting, owner=owner)
+            self.same(call, lambda: self.model.keep(session_id, owner, hold, sent, number))
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, sent=BODIES, number=st.integers(1, 6))
+    def answer(self, which: int, session_id: str, owner: str | None, sent: list[bytes], number: int) -> None:
+        call = self.one(which).answer(session_id, sent, number=number, owner=owner)
+        self.same(call, lambda: self.model.answer(session_id, owner, sent, number))
+
+    @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, hold=HOLDS, sent=BODIES | st.just([]))
+    def release(self, which: int, session_id: str, owner: str | None, hold: Hold, sent: list[bytes]) -> None:
+        call = self.one(which).release(session_id, sent, hold=hold, owner=owner)
+        self.same(call, lambda: self.model.release(session_id, owner, sent, hold))
+
     @invariant()
     def heads_are_as_modelled(self) -> None:
         for index, session in enumerate(self.model.sessions if self.stores else ()):
@@ -261,6 +329,11 @@ class StoreMachine(RuleBasedStateMachine):
             row = self.run(self.one(index).get(session.id, owner=session.owner))
             assert (row.number, row.size, row.title) == (len(session.log), sum(map(len, session.log)), session.title)
             assert (row.metadata or {}) == session.metadata
+            run, lease = session.living(self.model.now), row.lease
+            assert (lease is None) is (run is None)
+            if run is not None:
+                waits = None if lease.waiting is None else lease.waiting.number
+                assert (lease.run, lease.since, lease.expires, waits) == (run.id, run.since, run.expires, run.waiting)
 
     def teardown(self) -> None:
         try:
@@ -285,7 +358,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 class MemoryMachine(StoreMachine):
     def place(self) -> Any:
-        return [open_store("memory:", metadata_keys=METADATA_KEYS)]
+        return [open_store("memory:", metadata_keys=METADATA_KEYS, clock=self.clock)]
 
 
 class SqliteMachine(StoreMachine):
@@ -299,12 +372,16 @@ class SqliteMachine(StoreMachine):
 
     def place(self) -> Any:
         return [
-            open_store(self.folder / "chat.db", metadata_keys=METADATA_KEYS, synchronous="NORMAL") for _ in range(2)
+            open_store(self.folder / "chat.db", metadata_keys=METADATA_KEYS, synchronous="NORMAL", clock=self.clock)
+            for _ in range(2)
         ]
 
     @rule()
     def reopen(self) -> None:
         self.close_all()
+        for session in self.model.sessions:
+            if session.run is not None:
+                session.run.there = False
         self.open_all()
 
     @rule(dropped=st.integers(0, 2**16 - 1))

@@ -112,10 +112,11 @@ def touch(tx: Transaction, head: Head, batch: Batch, hold: Hold | None) -> None:
     lease, alive = noted
     if lease.waiting is not None and ends_wait(batch):
         lease = replace(lease, waiting=None)
-    ours = tx.moment.alive.offset
-    if hold is not None and (alive != ours or renewal_due(tx.moment.now, lease.expires, hold)):
-        lease, alive = replace(lease, expires=lease_end(tx.moment.now, hold)), ours
-    if lease is not noted.lease:
+    if hold is not None:
+        alive = tx.moment.alive.offset
+        if renewal_due(tx.moment.now, lease.expires, hold):
+            lease = replace(lease, expires=lease_end(tx.moment.now, hold))
+    if lease is not noted.lease or alive != noted.alive:
         _put(tx, head, NotedLease(lease, alive))
 
 
