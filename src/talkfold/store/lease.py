@@ -1,9 +1,11 @@
 """Who runs a session: one lease a session, held by a run while its process lives.
 
-A lease is a row with an end. The run renews it long before; a process that was killed, that froze or that lost its
-database no longer does, and from the end on anybody may settle the session and run it anew. A run writes *by* its
-lease: every append of it checks, inside the write transaction, that the lease is still its own. So a process that
-wakes up late writes nothing more, whatever it believes.
+A lease is a row with an end. The run renews it long before; a process that froze or that lost its database no longer
+does. A run *lives* while its lease is not over and its process is there (a store that can tell sees a killed one at
+once). After that anybody may settle the session and run it anew; until somebody does, the lease is still the run's
+own, and its next write or renewal makes it live again. A run writes *by* its lease: every append of it checks, inside
+the write transaction, that the lease is still its own. So a process that wakes up late writes nothing more, whatever
+it believes.
 
 A call that waits for somebody outside (a person's approval, a result from a web page) is noted in the lease. Whoever
 answers it names the number of the call's own action in the log. A number is never used twice, so an answer can reach
@@ -49,7 +51,8 @@ class Waiting(Struct, frozen=True, rename="camel", omit_defaults=True):
 class Lease(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Who runs a session. Times are milliseconds since 1970 (UTC).
 
-    ``run`` is the run's id, ``holder`` names its process for people. ``waiting`` is the call it is parked on.
+    ``run`` is the run's id, ``holder`` names its process for people ("host, process 12"). From ``expires`` on it is
+    over. ``waiting`` is the call it is parked on.
     """
 
     run: str
@@ -60,7 +63,7 @@ class Lease(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Hold(Struct, frozen=True):
-    """What a run writes by: its id, and for how many seconds each renewal is good."""
+    """What a run writes by: its id, and for how many seconds (more than 0, up to 31 days) each renewal is good."""
 
     run: str
     seconds: float = LEASE_SECONDS
@@ -93,7 +96,8 @@ class Leases(Protocol):
         """Take the session's lease and log the run's first action under the run's id, in one transaction.
 
         A session that a dead run left open is settled first, as ``open_session`` does it. Raises RunInProgress when
-        a living run holds the lease; otherwise what ``append`` raises.
+        a living run holds the lease, be it this very one; NothingToRetry for a ``retry`` without a user message, and
+        then nothing is settled either; otherwise what ``append`` raises.
         """
         ...
 
@@ -109,7 +113,8 @@ class Leases(Protocol):
     ) -> int:
         """Log actions of the run and note the call that it waits for; returns the newest number.
 
-        There may be no actions. Raises LeaseLost, and what ``append`` raises.
+        There may be no actions. The lease is renewed; a call that waited before no longer does. Raises LeaseLost,
+        InvalidArgument when no action has the number of ``waiting``, and what ``append`` raises.
         """
         ...
 
@@ -125,13 +130,14 @@ class Leases(Protocol):
     ) -> int:
         """Log the answer to the parked call whose action has this number, under the run's id, and end the wait.
 
-        Returns the newest number. Of several answers the first is taken. Raises CallNotWaiting when that call does
-        not wait (any more), its time is over, or its run is dead.
+        There is at least one action. Returns the newest number. Of several answers the first is taken. Raises
+        CallNotWaiting when that call does not wait (any more), its time is over, or its run is dead; the wait of a
+        run that was only slow goes on with its next renewal. Raises what ``append`` raises.
         """
         ...
 
     async def renew(self, session_id: str, *, hold: Hold, owner: str | None = None) -> Lease:
-        """Keep the lease for ``hold.seconds`` more. Raises LeaseLost; SessionNotFound, SessionErased."""
+        """Keep the lease for ``hold.seconds`` from now on. Raises LeaseLost; SessionNotFound, SessionErased."""
         ...
 
     async def release(
@@ -145,6 +151,7 @@ class Leases(Protocol):
     ) -> int:
         """Log the run's last actions and give the lease back, in one transaction; returns the newest number.
 
-        Raises LeaseLost when it is another's already: then nothing is logged.
+        There may be no actions. Raises LeaseLost when it is no longer this run's: then nothing is logged. Raises what
+        ``append`` raises, and then the lease is kept.
         """
         ...

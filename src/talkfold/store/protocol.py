@@ -212,9 +212,13 @@ class SessionStore(Leases, Protocol):
         When this returns they are durable. ``key`` makes the call safe to repeat after an unknown outcome (a
         crash or a cancellation between commit and answer): the same key with the same actions gives the first
         answer again, before ``expected`` is looked at; with other actions it raises KeyReused. A cancelled call may
-        or may not have been written; it is never half-written. With ``hold`` a run writes by its lease, under its id:
-        the lease is renewed on the way when a third of it is over, and LeaseLost says that it is another's. A
-        ``send``, ``stop``, ``retry`` or ``reset`` ends the wait of a parked call, whoever logs it.
+        or may not have been written; it is never half-written.
+
+        With ``hold`` a run writes by its lease, under its id (another ``run`` is refused): the lease is renewed on the
+        way when more than a third of it is over, and LeaseLost says that it is not this run's. That is looked at after
+        the key and before ``expected``, and makes no session. Without ``hold`` anybody writes while a run lives: so a
+        ``stop`` reaches it. A ``send``, ``stop``, ``retry`` or ``reset`` ends the wait of a parked call, whoever logs
+        it.
 
         Raises VersionConflict, SessionNotFound, SessionErased, InvalidJson, InvalidAction, NotJsonValue,
         TooDeep, TooLarge, InvalidArgument (no actions), LeaseLost.
@@ -236,7 +240,8 @@ class SessionStore(Leases, Protocol):
         ``{"cause": cause}`` in its ``meta``; once, however many processes open it together.
 
         While a living run owns the session, nothing is settled: follow it (the session's ``lease`` says so). The
-        ``stop`` for a dead run is logged under that run's id, and its lease is gone.
+        ``stop`` for a dead run is logged under that run's id. Its lease is gone then, needed or not: it writes nothing
+        more.
         """
         ...
 
@@ -249,11 +254,14 @@ class SessionStore(Leases, Protocol):
         owner: str | None = None,
         title: str | None = None,
     ) -> Session:
-        """A new session of the same owner whose log is a copy of this one's through ``at`` (the head by default)."""
+        """A new session of the same owner whose log is a copy of this one's through ``at`` (the head by default).
+
+        It has no run: a copy of a log that ends in the middle is settled when it is opened.
+        """
         ...
 
     async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
-        """Remove the whole session physically, leaving a tombstone. Its id is never used again."""
+        """Remove the whole session physically, its lease as well, leaving a tombstone. Its id is never used again."""
         ...
 
     def subscribe(self, session_id: str, *, after: int = 0, owner: str | None = None) -> AsyncIterator[LoggedAction]:
@@ -269,9 +277,9 @@ class SessionStore(Leases, Protocol):
     ) -> AbstractAsyncContextManager[int]:
         """Call ``told``, in the event loop, after every commit that moved the session's end, from any process.
 
-        It gets the newest number (-1: the session is erased, or the store closed), at least once after the last of
-        several commits, and must not wait or raise. The context is entered with the number at which watching began.
-        Raises SessionNotFound, SessionErased.
+        It gets the newest number (-1, once and last: the session is erased, or the store closed), at least once after
+        the last of several commits, never an older one, and must not wait or raise. The context is entered with the
+        number at which watching began. Raises SessionNotFound, SessionErased.
         """
         ...
 
