@@ -26,11 +26,11 @@ help:
 	echo "Needed: Python 3.11 or newer with its venv module (on Debian: apt-get install python3 python3-venv)." >&2; \
 	echo "Found: $$(python3 --version 2>&1)." >&2; exit 1
 
-# The command line only: what `make demo` needs.
+# The command line, and MCP servers as tools: what `make demo` needs.
 .venv/cli.stamp: .venv/pyvenv.cfg pyproject.toml
 	@echo "Installing talkfold and its command line …"
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[cli]'
+	@$(PIP) install --editable '.[cli,mcp]'
 	@touch $@
 
 # The tools of the tests and checks on top.

@@ -1,17 +1,13 @@
-"""What the demo plays: four invented conversations, a run that dies, and how it is finished.
+"""What the demo imports when it is given no file: four invented conversations.
 
-``conversations.jsonl`` is in the chat-completions form, one ``{id, messages}`` a line; ``run.jsonl`` and
-``reply.jsonl`` are actions, one a line. Shops, trains and people in them are invented.
+``conversations.jsonl`` is in the chat-completions form, one ``{id, messages}`` a line. Shops, trains and people in
+them are invented.
 """
 
 from __future__ import annotations
 
 from importlib.resources import files
 
-__all__ = ("CONVERSATIONS", "REPLY", "RUN")
+__all__ = ("CONVERSATIONS",)
 
-_HERE = files(__name__)
-
-CONVERSATIONS = _HERE / "conversations.jsonl"
-RUN = _HERE / "run.jsonl"
-REPLY = _HERE / "reply.jsonl"
+CONVERSATIONS = files(__name__) / "conversations.jsonl"

@@ -1,4 +1,4 @@
-"""``demo``: the whole idea in seven short acts, with a process that is really killed."""
+"""``demo``: the whole idea in seven short acts, with an agent that really runs and is really killed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...errors import InvalidArgument
+from ...model import Json
 from ...store import open_store
 from ..options import Form, Source
-from ..output import document, line
-from . import acts
+from ..output import document
+from . import archive
+from .live import LiveRun
 from .stage import Stage
 
 __all__ = ("demo",)
@@ -31,33 +33,55 @@ async def demo(
     ] = None,
     form: Form = Form(),
 ) -> None:
-    """See what it is good for, in twenty seconds: a run is killed, loaded again, retried and proven.
+    """See what it is good for, in ten seconds: an agent's process is killed, and nothing is lost or done twice.
 
-    FILE has conversations in the chat-completions form, one `{id, messages}` a line; without it four invented ones
-    are used. The demo makes a database of its own and names it at the end, so that you can look around in it.
+    The agent, its tools, the tool server and the processes are real; only the model is a script, so nothing goes
+    over the network. FILE has conversations in the chat-completions form, one `{id, messages}` a line; without it four
+    invented ones are imported. The demo makes a database of its own and names it at the end, so that you can look
+    around in it.
     """
-    path = _new_database(db)
-    stage = Stage(silent=form.json)
-    async with open_store(path) as store:
-        stage.title("A conversation is a log; its state is what the log folds into.")
+    folder = Path(tempfile.mkdtemp(prefix="talkfold-demo-"))
+    try:
+        path = folder / "chat.db" if db is None else _new_database(db)
+        shown = await _play(Stage(silent=form.json), path.resolve(), folder, file)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    if form.json:
+        document({"database": str(path), "folder": str(folder), **shown})
+
+
+async def _play(stage: Stage, database: Path, folder: Path, file: str | None) -> dict[str, Json]:
+    async with open_store(database) as store:
+        rows = await archive.bring_in(store, file)
+        stage.title("An agent's process dies in the middle of its work. What now?")
+        stage.gap()
         stage.tell(
-            "talkfold writes down everything that happens between a person, an agent and its tools, and works out "
-            "the rest by going through it again. What that is good for, in seven short acts:",
+            "An agent talks with a person and calls tools that do real things. talkfold writes down every step, and "
+            "works out the rest from what is written: what people see, what the model gets, what is left to do. So "
+            "nothing is lost, and nothing is done twice. This is a real run; only the model is a script.",
             indent=0,
         )
-        imported = await acts.bring_in(stage, store, file)
-        live = await acts.run_and_kill(stage, store, path)
-        settled = await acts.load_again(stage, store, live)
-        await acts.step_through(stage, store, live)
-        plan = await acts.plan_retry(stage, store, live)
-        await acts.go_on(stage, store, live)
-        proof = await acts.prove(stage, store, live)
-    where = f"--db {shlex.quote(str(path))}"
+        run = LiveRun(stage, store, database, folder)
+        killed = await run.until_killed()
+        settled, plan = await run.open_again()
+        done = await run.retry(killed)
+        imported = archive.show_imported(stage, rows, own=file is not None)
+        proof = await archive.prove(stage, store, run.session_id, killed["number"])
     stage.heading("Look around")
-    for command in (f"show {live}", f"steps {live}", f"export {live} --format openai", "list", "check --all"):
-        stage.lines([line((f"{_invocation()} {command} {where}", "bold"))], indent=3)
-    if form.json:
-        document({"database": str(path), "imported": imported, "settled": settled, "retry": plan, "check": proof})
+    stage.command(f"export TALKFOLD_DB={shlex.quote(str(database))}")
+    live = run.session_id
+    for command in (f"show {live}", f"show {live} --at {killed['number']}", f"steps {live}", "list", "check --all"):
+        stage.command(f"{_invocation()} {command}")
+    return {
+        "session": live,
+        "killed": killed,
+        "settled": settled,
+        "retry": plan,
+        "done": done,
+        "imported": imported,
+        "check": proof,
+    }
 
 
 def _invocation() -> str:
@@ -70,9 +94,7 @@ def _invocation() -> str:
     return shlex.quote(os.path.relpath(script) if script.is_relative_to(Path.cwd()) else str(script))
 
 
-def _new_database(db: str | None) -> Path:
-    if db is None:
-        return Path(tempfile.mkdtemp(prefix="talkfold-demo-")) / "chat.db"
+def _new_database(db: str) -> Path:
     path = Path(db)
     if path.exists():
         raise InvalidArgument("--db", f"{db} is there already; the demo only writes to a new database")
