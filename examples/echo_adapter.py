@@ -25,12 +25,15 @@ class EchoAdapter:
         message_id = str(uuid4())
         yield MessageStart(message_id)
 
-        if request.tools:  # read anew on every access: tools come and go
+        if request.tools and not request.signal.aborted:  # read anew on every access: tools come and go
             call = ToolCall(message_id, str(uuid4()), request.tools[0].name, {})
             yield call
             output = await request.call_tool(call)  # never raises
             yield tool_outcome(call.id, output)
 
+        if request.signal.aborted:  # the person pressed Stop
+            yield Finish("aborted")
+            return
         yield TextDelta(message_id, f"There are {len(request.tools)} tools.")
         yield Finish("stop")
 
