@@ -75,15 +75,13 @@ class Telling:
 
     def lines(self, action: SessionAction) -> Iterator[Line]:
         """What there is to read after this action."""
-        if isinstance(action, Part):
-            part, within = action.part, action.within
-            if isinstance(part, TextDelta):
-                yield from self._add(self._calls.agent(within), part.delta)
-                return
-            if isinstance(part, MessageStart | StepFinish):
-                return
-        else:
-            part, within = action, None
+        part = action.part if isinstance(action, Part) else action
+        within = action.within if isinstance(action, Part) else None
+        if isinstance(part, TextDelta):
+            yield from self._add(self._calls.agent(within), part.delta)
+            return
+        if isinstance(part, MessageStart | StepFinish):
+            return
         yield from self.rest()
         if isinstance(part, ToolCall):
             self._calls.note(part, within)

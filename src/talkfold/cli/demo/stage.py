@@ -77,24 +77,31 @@ class Stage:
             yield
 
     def _print(self, each: Line, *, wrapped: bool) -> None:
-        before = len(each.lead.text) + each.indent
-        room = max(self.width - before, 20) if wrapped else 10_000
-        if on_terminal():
-            from rich.text import Text
-
-            console = rich_console()
-            console.width = max(console.width, self.width) if wrapped else 10_000
-            body = Text.assemble(*each.spans)
-            first = Text(" " * each.indent).append(*each.lead)
-            for row in body.wrap(console, room) or [body]:
-                row.rstrip()
-                console.print(first + row, soft_wrap=True)
-                first = Text(" " * before)
-        else:
-            text = "".join(span.text for span in each.spans)
-            rows = textwrap.wrap(text, room, break_on_hyphens=False) if len(text) > room else [text]
-            first_ = " " * each.indent + each.lead.text
-            for row in rows:
-                sys.stdout.write((first_ + row).rstrip() + "\n")
-                first_ = " " * before
+        room = max(self.width - each.indent - len(each.lead.text), 20) if wrapped else None
+        (_paint if on_terminal() else _write)(each, room)
         sys.stdout.flush()
+
+
+def _paint(each: Line, room: int | None) -> None:
+    """Print a line with its styles, wrapped to so many columns beside its lead."""
+    from rich.text import Text
+
+    console = rich_console()
+    body = Text.assemble(*each.spans)
+    first = Text(" " * each.indent).append(*each.lead)
+    before = Text(" " * len(first))
+    for row in [body] if room is None else body.wrap(console, room) or [body]:
+        row.rstrip()
+        console.print(first + row, soft_wrap=True)
+        first = before
+
+
+def _write(each: Line, room: int | None) -> None:
+    """The same without styles."""
+    text = "".join(span.text for span in each.spans)
+    first = " " * each.indent + each.lead.text
+    before = " " * len(first)
+    fits = room is None or len(text) <= room
+    for row in [text] if fits else textwrap.wrap(text, room or 0, break_on_hyphens=False):
+        sys.stdout.write((first + row).rstrip() + "\n")
+        first = before

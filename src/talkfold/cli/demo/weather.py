@@ -8,7 +8,7 @@ from __future__ import annotations
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
-__all__ = ("server",)
+__all__ = ("forecast", "server")
 
 server = MCPServer("weather")
 
