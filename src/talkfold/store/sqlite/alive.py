@@ -59,14 +59,14 @@ class AliveByte:
 
 def _lock_any(descriptor: int) -> int | None:
     """Lock a random byte; ``None`` where the file system has no such locks."""
-    if sys.platform == "linux":
-        offset = secrets.randbits(62)
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0))
-        except OSError:
-            return None
-        return offset
-    return None
+    if sys.platform != "linux":
+        return None
+    offset = secrets.randbits(62)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0))
+    except OSError:
+        return None
+    return offset
 
 
 def _seen_by_others(path: str, offset: int) -> bool:
@@ -79,11 +79,11 @@ def _seen_by_others(path: str, offset: int) -> bool:
 
 def _is_locked(descriptor: int, offset: int) -> bool:
     """Whether another open file has this byte locked. When the kernel does not say, it may be."""
-    if sys.platform == "linux":
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
-        try:
-            kind = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]
-        except OSError:
-            return True
-        return kind != fcntl.F_UNLCK
-    return True
+    if sys.platform != "linux":
+        return True
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+    try:
+        kind: int = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]
+    except OSError:
+        return True
+    return kind != fcntl.F_UNLCK

@@ -145,7 +145,9 @@ class Transaction:
                 raise StoreDamaged(f"nothing says where the log of session {key} ends")
             if row[3] not in get_args(SessionStatus):
                 raise StoreDamaged(f"session {key} is listed with the status {row[3]!r}, which does not exist")
-            head = self._cache.by_key[key] = Head(*row[:7], lease=lease_from(row[7:]))
+            _, number, link, status, turns, size, updated, *lease = row
+            head = Head(key, number, link, status, turns, size, updated, lease_from(tuple(lease)))
+            self._cache.by_key[key] = head
         return head
 
     def added(self, session_id: str) -> None:
