@@ -624,3 +624,76 @@ async def test_an_observer_may_return_anything(store: SessionStore) -> None:
     async with start_run(store, session.id, Agent(says), text="go", settings=settings) as run:
         assert (await run.wait()).part == Finish("stop")
     assert (await whole_log(store, session.id))[0].meta is None
+
+
+# ---- what the log of the process says -----------------------------------------------------------------------------
+
+
+def said_by(caplog: pytest.LogCaptureFixture, name: str) -> list[tuple[int, str]]:
+    return [(record.levelno, record.getMessage()) for record in caplog.records if record.name == name]
+
+
+async def test_a_run_is_logged_where_it_starts_and_ends(store: SessionStore, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "talkfold.runs")
+    session = await store.create()
+    async with start_run(store, session.id, Agent(says), text="secret") as run:
+        pass
+    assert said_by(caplog, "talkfold.runs.conductor") == [
+        (logging.INFO, f"run {run.id} started in session {session.id}"),
+        (logging.INFO, f"run {run.id} ended in session {session.id}: agent"),
+    ]
+    assert "secret" not in caplog.text
+
+
+async def test_a_stop_is_logged(store: SessionStore, caplog: pytest.LogCaptureFixture) -> None:
+    async def hangs(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+        yield MessageStart("m")
+        await anyio.sleep(60)
+
+    caplog.set_level(logging.INFO, "talkfold.runs")
+    session = await store.create()
+    settings = RunSettings(grace_seconds=0.05)
+    async with start_run(store, session.id, Agent(hangs), text="go", settings=settings) as run:
+        await run.stop()
+        await run.wait()
+    assert said_by(caplog, "talkfold.runs.conductor") == [
+        (logging.INFO, f"run {run.id} started in session {session.id}"),
+        (logging.INFO, f"run {run.id}: somebody logged a stop; its agent is told to end"),
+        (logging.INFO, f"run {run.id} ended in session {session.id}: stop"),
+    ]
+
+
+async def test_a_lost_lease_is_a_warning_and_a_broken_agent_as_well(
+    anyio_backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 1_000_000_000
+    async with open_store("memory:", clock=lambda: now) as store:
+        session = await store.create()
+        inside = anyio.Event()
+
+        async def hangs(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+            yield MessageStart("m")
+            inside.set()
+            await anyio.sleep(60)
+
+        async def raises(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+            raise ValueError("lost the thread")
+            yield MessageStart("m")
+
+        async def loses() -> str:
+            nonlocal now
+            async with start_run(store, session.id, Agent(hangs), text="go") as run:
+                lost.append(run.id)
+                await inside.wait()
+                now += 1_000_000
+                async with start_run(store, session.id, Agent(raises), text="go"):
+                    pass
+                raise KeyError
+
+        lost: list[str] = []
+        with pytest.raises((KeyError, LeaseLost)):
+            await loses()
+    warned = [message for level, message in said_by(caplog, "talkfold.runs.conductor") if level == logging.WARNING]
+    assert len(warned) == 1
+    assert warned[0].startswith(f"run {lost[0]} ended in session {session.id} and could not say so: ")
+    assert {level for level, _ in said_by(caplog, "talkfold.runs.turn")} == {logging.WARNING}

@@ -97,6 +97,7 @@ class Conductor:
 
     async def conduct(self, messages: tuple[AgentMessage, ...], observation: Observation | None) -> None:
         """Play the turn to its end. Raises only cancellation."""
+        _log.info("run %s started in session %s", self._hold.run, self._session_id)
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -163,6 +164,7 @@ class Conductor:
     def _end_soon(self, cause: RunCause) -> None:
         """Tell the agent to end, and cancel it when it does not."""
         if self._cause is None:
+            _log.info("run %s: somebody logged a %s; its agent is told to end", self._hold.run, cause)
             self._cause = cause
             self._context.controller.abort(cause)
             self._scope.deadline = min(self._scope.deadline, anyio.current_time() + self._grace)
@@ -200,6 +202,10 @@ class Conductor:
             if self.failure is None:
                 raise
             lost = isinstance(error, LeaseLost)
+            level = logging.WARNING if lost else logging.ERROR
+            _log.log(
+                level, "run %s ended in session %s and could not say so: %s", self._hold.run, self._session_id, error
+            )
             self.ending = RunEnding("lease-lost" if lost else "store", faults=faults)
             if not lost:
                 await self._last_try(error)
@@ -207,6 +213,7 @@ class Conductor:
         for row in rows:
             context.outbox.put(row)
         self.ending = RunEnding(cause, end, number, faults) if rows else RunEnding(cause, faults=faults)
+        _log.info("run %s ended in session %s: %s", self._hold.run, self._session_id, cause)
 
     def _meta(self, cause: RunCause, faults: tuple[AgentFault, ...]) -> dict[str, Json]:
         meta: dict[str, Json] = {} if cause == "agent" else {"cause": cause}
