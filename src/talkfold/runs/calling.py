@@ -50,6 +50,7 @@ class Calling:
         self._made: dict[str, list[MadeCall]] = {}
         self._one_at_a_time = anyio.Lock()
         self.message_id: str | None = None  # the agent's newest message
+        self.over = False  # the agent has said its end: no tool runs for it any more
 
     def descriptors(self) -> tuple[ToolDescriptor, ...]:
         """The agent's tools right now, sub-agents first."""
@@ -127,6 +128,8 @@ class Calling:
         async with self._one_at_a_time:
             if self._run.stopping:
                 return _stopped(self._run, request.name)
+            if self.over:
+                return error_output("cancelled", f"{request.name}: the agent has ended its turn")
             call = next((each for each in reversed(self._made.get(request.id, ())) if not each.begun), None)
             try:
                 if call is None:

@@ -72,6 +72,9 @@ async def guarded(
     except get_cancelled_exc_class() as cancellation:
         given_up.abort("the run was cancelled")
         _cancel_again(cancellation)
+    except Exception as error:  # the work left its task in disorder, with a scope open
+        if not ended:
+            ended.append(failure(name, error))
     finally:
         unsubscribe()
     if ended:

@@ -50,7 +50,8 @@ class Journal:
 
     ``heard`` is called with every row that somebody else wrote, in order; ``refused`` with an action of this run that
     no log takes. Both are called in the event loop and must not wait. ``failure`` is what the store raised; from then
-    on nothing can be written.
+    on nothing can be written. Once it is released nobody waits for it any more: an agent that was left to itself may
+    still try.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Journal:
         self._turn = anyio.Lock()
         self._work_to_do = anyio.Event()
         self._progress = anyio.Event()
+        self._released = False
         self.failure: Exception | None = None
 
     # ---- writing ---------------------------------------------------------------------------------------
@@ -100,19 +102,19 @@ class Journal:
 
     async def room(self) -> None:
         """Wait until the disk has caught up. Raises what the store raised."""
-        while self.crowded:
+        while self.crowded and not self._released:
             await self._next_commit()
 
     async def commit(self, action: SessionAction, meta: Mapping[str, Json] | None = None) -> int | None:
         """Put an action down and wait until it is durable, with everything before it.
 
-        Returns its number in the log; ``None`` when no log takes it (``refused`` was told). Raises what the store
-        raised.
+        Returns its number in the log; ``None`` when no log takes it (``refused`` was told), or when the log has been
+        released. Raises what the store raised.
         """
         position = self.put(action, meta)
         self._asked[position] = 0
         try:
-            while self._committed < position:
+            while self._committed < position and not self._released:
                 await self._next_commit()
             return self._asked[position] or None
         finally:
@@ -136,15 +138,19 @@ class Journal:
 
     async def release(self, actions: Sequence[Loggable]) -> int:
         """Write what waits, then the last actions, and give the lease back. Returns the newest number."""
-        async with self._alone():
-            rows = [*self._waiting, *actions]
-            self._waiting, self._text = [], 0
-            try:
-                return await self._release(rows)
-            except _UNSTORABLE:  # one of those that waited: each alone, and that one is told
-                for row in rows[: len(rows) - len(actions)]:
-                    await self._append([row])
-                return await self._release(actions)
+        try:
+            async with self._alone():
+                rows = [*self._waiting, *actions]
+                self._waiting, self._text = [], 0
+                try:
+                    return await self._release(rows)
+                except _UNSTORABLE:  # one of those that waited: each alone, and that one is told
+                    for row in rows[: len(rows) - len(actions)]:
+                        await self._append([row])
+                    return await self._release(actions)
+        finally:
+            self._released = True
+            self._tell_progress()
 
     async def _release(self, rows: Sequence[Loggable]) -> int:
         last = await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)

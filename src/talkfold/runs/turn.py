@@ -154,6 +154,7 @@ class Turn:
                 if not self.parts % _BREATH:
                     await checkpoint()
             if self._end is not None:
+                self._calling.over = True
                 await self._drain(parts)
 
     def _is_its_own(self, error: BaseException) -> bool:
