@@ -98,5 +98,5 @@ async def at_rest(store: SessionStore, session_id: str) -> SessionState:
 async def until(condition: Callable[[], object], seconds: float = 5) -> None:
     """Wait until something has become true."""
     with anyio.fail_after(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - nobody tells
             await anyio.sleep(0.001)

@@ -15,6 +15,8 @@ from talkfold import (
     MessageStart,
     Part,
     Reasoning,
+    Reset,
+    Retry,
     RunError,
     RunInProgress,
     Send,
@@ -266,11 +268,14 @@ async def test_what_the_caller_raises_ends_the_run_and_comes_out_as_it_is(store:
     async def sleep() -> None:
         await anyio.sleep(60)
 
-    with pytest.raises(KeyError, match="mine"):
+    async def caller() -> None:
         async with start_run(store, session.id, Agent(play), text="go", tools=Toolbox(sleep)) as run:
             async for part in run:
                 if isinstance(part, ToolCall):
                     raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await caller()
     rows = await whole_log(store, session.id)
     assert rows[-1].action == Part(Finish("aborted"))
     assert rows[-1].meta == {"cause": "raised"}
@@ -334,10 +339,34 @@ async def test_a_session_that_is_erased_under_a_run_ends_it_with_the_stores_word
         yield MessageStart("m")
         await anyio.sleep(60)
 
-    with pytest.raises(SessionErased):
+    async def caller() -> None:
         async with start_run(store, session.id, Agent(play), text="go") as run:
             await store.erase(session.id)
             await run.wait()
+
+    with pytest.raises(SessionErased):
+        await caller()
+
+
+async def test_another_turn_cannot_begin_beside_a_run(store: SessionStore) -> None:
+    session = await store.create()
+    begun = anyio.Event()
+
+    async def play(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+        yield MessageStart("m")
+        begun.set()
+        await request.signal.wait()
+        yield Finish("aborted")
+
+    async with start_run(store, session.id, Agent(play), text="go") as run:
+        await begun.wait()
+        for action in (Send("u2", "and"), Retry(), Reset()):
+            with pytest.raises(RunInProgress):
+                await store.append(session.id, [action])
+        await run.stop()
+        await run.wait()
+    await store.append(session.id, [Reset()])
+    assert (await at_rest(store, session.id)).messages == ()
 
 
 async def test_an_adapters_error_part_is_the_sessions_error(store: SessionStore) -> None:

@@ -133,10 +133,15 @@ class Model:
             if expected is ABSENT or (isinstance(expected, int) and expected != len(session.log)):
                 raise VersionConflict(session_id, expected, len(session.log))
         appended = Appended(len(session.log) + 1, len(session.log) + len(bodies))
+        kinds = {type(decode_action(body)) for body in bodies}
+        if hold is None and kinds & {Send, Retry, Reset}:
+            if session.living(self.now) is not None:
+                raise RunInProgress(session_id, Lease("", "", 0, 0))
+            session.run = None
         session.log += bodies
         run = session.run
         if run is not None:
-            if any(isinstance(decode_action(body), (Send, Stop, Retry, Reset)) for body in bodies):
+            if kinds & {Send, Stop, Retry, Reset}:
                 run.waiting = None
             if hold is not None:
                 term = round(hold.seconds * 1000)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 from anyio import CancelScope, get_cancelled_exc_class
 from anyio.abc import TaskGroup
 from msgspec import Struct, to_builtins
 
-from ..actions import Finish, Part, Reset, Retry, RunError, Send, SessionAction, Stop
+from ..actions import Finish, Part, RunError, Stop
 from ..errors import LeaseLost, SessionErased, StoreClosed, TalkfoldError
 from ..log import Entry, LoggedAction
 from ..model import AgentMessage, Json
@@ -25,17 +25,6 @@ __all__ = ("Conductor", "RunEnding")
 
 _log = logging.getLogger(__name__)
 
-_HEARD: dict[type[SessionAction], Literal["stop", "reset", "send", "retry"]] = {
-    Stop: "stop",
-    Reset: "reset",
-    Send: "send",
-    Retry: "retry",
-}
-"""What ends a run when somebody else logs it."""
-
-_REPLACED: frozenset[RunCause] = frozenset({"reset", "send", "retry"})
-"""Another turn has begun, or nothing is left: an end of this one would end that one."""
-
 _LAST_SECONDS = 1.0
 """How long an agent that was cancelled may still take. One that catches its cancellation is left to itself after that:
 it can write nothing any more."""
@@ -43,7 +32,7 @@ it can write nothing any more."""
 
 class RunEnding(Struct, frozen=True, rename="camel", omit_defaults=True):
     """How a run ended. ``part`` is the terminal part that it logged as action ``number``; both are ``None`` when it
-    logged none: another turn had begun in its place, or its log was lost to it."""
+    could log none."""
 
     cause: RunCause
     part: Finish | RunError | None = None
@@ -155,9 +144,8 @@ class Conductor:
         if self._context.heard_answer(row):
             return
         self._context.outbox.put(row.action)
-        cause = _HEARD.get(type(row.action))
-        if cause is not None:
-            self._end_soon(cause)
+        if type(row.action) is Stop:
+            self._end_soon("stop")
 
     # ---- the end ---------------------------------------------------------------------------------------------
 
@@ -194,7 +182,7 @@ class Conductor:
         if cause != "agent" and isinstance(end, Finish):
             end = Finish("aborted")  # whatever the agent made of it: its calls were given up
         self._context.controller.abort(cause)  # whatever still runs: nothing more is logged for it
-        rows = [] if cause in _REPLACED else self._turn.closing(end)
+        rows = self._turn.closing(end)
         faults = tuple(context.faults.values())
         try:
             number = await context.journal.release(_with_meta(rows, self._meta(cause, faults)))
@@ -212,7 +200,7 @@ class Conductor:
             return
         for row in rows:
             context.outbox.put(row)
-        self.ending = RunEnding(cause, end, number, faults) if rows else RunEnding(cause, faults=faults)
+        self.ending = RunEnding(cause, end, number, faults)
         _log.info("run %s ended in session %s: %s", self._hold.run, self._session_id, cause)
 
     def _meta(self, cause: RunCause, faults: tuple[AgentFault, ...]) -> dict[str, Json]:

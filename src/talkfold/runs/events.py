@@ -39,11 +39,9 @@ __all__ = (
 
 _log = logging.getLogger(__name__)
 
-RunCause: TypeAlias = Literal[
-    "agent", "stop", "reset", "send", "retry", "cancelled", "raised", "lease-lost", "store", "refused"
-]
-"""Why a run ended: by what its agent said, by a stop, reset, send or retry that somebody else logged, because its
-caller was cancelled or raised, because its lease was lost, or because the store failed. Refused: it never began."""
+RunCause: TypeAlias = Literal["agent", "stop", "cancelled", "raised", "lease-lost", "store", "refused"]
+"""Why a run ended: by what its agent said, by a stop that anybody logged, because its caller was cancelled or raised,
+because its lease was lost, or because the store failed. Refused: it never began."""
 
 AgentFaultCode: TypeAlias = Literal[
     "agent-raised",

@@ -133,7 +133,9 @@ class Journal:
         """Answer a parked call of this run oneself. Raises CallNotWaiting when somebody was quicker."""
         async with self._alone():
             await self._write_waiting()
-            last = await self._store.answer(self._session_id, [action], number=number, owner=self._owner, meta=meta)
+            last = await self._store.answer(
+                self._session_id, [action], number=number, owner=self._owner, meta=meta, hold=self._hold
+            )
             await self._landed(last, last)
 
     async def release(self, actions: Sequence[Loggable]) -> int:

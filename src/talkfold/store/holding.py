@@ -15,10 +15,20 @@ from ..reducer import session_reducer
 from .entries import Batch, prepare
 from .lease import Hold, Lease
 
-__all__ = ("ENDS_WAIT", "ends_wait", "lease_end", "needed_stop", "refuse_answer", "renewal_due", "this_process")
+__all__ = (
+    "TAKES_OVER",
+    "ends_wait",
+    "lease_end",
+    "needed_stop",
+    "refuse_answer",
+    "renewal_due",
+    "takes_over",
+    "this_process",
+)
 
-ENDS_WAIT: frozenset[type[SessionAction]] = frozenset({Send, Stop, Retry, Reset})
-"""The actions after which nobody waits for an answer any more."""
+TAKES_OVER: frozenset[type[SessionAction]] = frozenset({Send, Retry, Reset})
+"""The actions that begin another turn, or leave nothing of this one. While a run lives nobody logs them beside it; a
+dead run loses its lease by them, so that it does not write on into another's turn when it wakes up."""
 
 
 def this_process() -> str:
@@ -38,11 +48,17 @@ def renewal_due(now: int, expires: int, hold: Hold) -> bool:
 
 def ends_wait(batch: Batch) -> bool:
     """Whether a parked call no longer waits after these actions."""
-    return any(type(action) in ENDS_WAIT for action in batch.turning)
+    return any(type(action) is Stop or type(action) in TAKES_OVER for action in batch.turning)
 
 
-def refuse_answer(session_id: str, number: int, living: Lease | None, now: int) -> None:
-    """Raise CallNotWaiting unless the call of this action waits. ``living`` is the lease of a living run."""
+def takes_over(batch: Batch) -> bool:
+    """Whether these actions take the session from the run that has its lease."""
+    return any(type(action) in TAKES_OVER for action in batch.turning)
+
+
+def refuse_answer(session_id: str, number: int, living: Lease | None, now: int | None) -> None:
+    """Raise CallNotWaiting unless the call of this action waits. ``living`` is the lease of a living run, or of the
+    one that answers its own call; ``now`` is ``None`` for that one, whom no time binds."""
     waiting = None if living is None else living.waiting
     named = waiting is not None and waiting.number == number
     call = f"call {waiting.call_id!r}" if waiting is not None and named else f"the call of action {number}"
@@ -53,7 +69,7 @@ def refuse_answer(session_id: str, number: int, living: Lease | None, now: int) 
     if not named:
         reason = f"run {living.run!r} waits for call {waiting.call_id!r} of action {waiting.number}"
         raise CallNotWaiting(session_id, call, reason)
-    if waiting.expires is not None and now >= waiting.expires:
+    if now is not None and waiting.expires is not None and now >= waiting.expires:
         raise CallNotWaiting(session_id, call, "its time is over")
 
 

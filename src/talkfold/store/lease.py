@@ -127,12 +127,15 @@ class Leases(Protocol):
         owner: str | None = None,
         actor: str | None = None,
         meta: Mapping[str, Json] | None = None,
+        hold: Hold | None = None,
     ) -> int:
         """Log the answer to the parked call whose action has this number, under the run's id, and end the wait.
 
         There is at least one action. Returns the newest number. Of several answers the first is taken. Raises
         CallNotWaiting when that call does not wait (any more), its time is over, or its run is dead; the wait of a
         run that was only slow goes on with its next renewal. Raises what ``append`` raises.
+
+        With ``hold`` it is the run itself that ends the wait, whenever it likes: because nobody answered in time.
         """
         ...
 

@@ -217,11 +217,11 @@ class SessionStore(Leases, Protocol):
         With ``hold`` a run writes by its lease, under its id (another ``run`` is refused): the lease is renewed on the
         way when more than a third of it is over, and LeaseLost says that it is not this run's. That is looked at after
         the key and before ``expected``, and makes no session. Without ``hold`` anybody writes while a run lives: so a
-        ``stop`` reaches it. A ``send``, ``stop``, ``retry`` or ``reset`` ends the wait of a parked call, whoever logs
-        it.
+        ``stop`` reaches it, and ends the wait of a parked call. But a ``send``, ``retry`` or ``reset`` would begin
+        another turn beside it: RunInProgress. A dead run, settled or not, loses its lease by them.
 
         Raises VersionConflict, SessionNotFound, SessionErased, InvalidJson, InvalidAction, NotJsonValue,
-        TooDeep, TooLarge, InvalidArgument (no actions), LeaseLost.
+        TooDeep, TooLarge, InvalidArgument (no actions), LeaseLost, RunInProgress.
         """
         ...
 

@@ -13,7 +13,7 @@ from ...model import Json
 from ...resumable import last_kept
 from ..arguments import check_first, check_hold, check_number
 from ..entries import Batch, prepare
-from ..holding import ends_wait, lease_end, needed_stop, refuse_answer, renewal_due, this_process
+from ..holding import ends_wait, lease_end, needed_stop, refuse_answer, renewal_due, takes_over, this_process
 from ..lease import Hold, Lease, Started, Waiting
 from ..protocol import Appended
 from .records import Record, Records
@@ -79,11 +79,15 @@ class MemoryLeases(Records):
         owner: str | None = None,
         actor: str | None = None,
         meta: Mapping[str, Json] | None = None,
+        hold: Hold | None = None,
     ) -> int:
         check_number("number", number)
+        if hold is not None:
+            check_hold(hold)
         batch = prepare(actions, actor=actor, meta=meta)
         record, now = self._find(session_id, owner), self._clock()
-        refuse_answer(record.id, number, record.living(now), now)
+        lease = record.living(now) if hold is None else held(record, hold)
+        refuse_answer(record.id, number, lease, now if hold is None else None)
         assert record.lease is not None
         record.lease = replace(record.lease, waiting=None)
         return record.append(batch.under(record.lease.run), now).last
@@ -115,7 +119,11 @@ class MemoryLeases(Records):
     def _log(self, record: Record, batch: Batch, hold: Hold | None = None) -> Appended:
         """Log at the end; with ``hold``, by the lease that ``held`` found. Ends a wait and renews where it must."""
         now, lease = self._clock(), record.lease
-        if lease is not None:
+        if lease is not None and hold is None and takes_over(batch):
+            if record.living(now) is not None:
+                raise RunInProgress(record.id, lease)
+            record.lease = None
+        elif lease is not None:
             if lease.waiting is not None and ends_wait(batch):
                 lease = replace(lease, waiting=None)
             if hold is not None and renewal_due(now, lease.expires, hold):

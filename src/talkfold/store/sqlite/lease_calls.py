@@ -75,11 +75,16 @@ class LeaseCalls(ReadCalls):
         owner: str | None = None,
         actor: str | None = None,
         meta: Mapping[str, Json] | None = None,
+        hold: Hold | None = None,
     ) -> int:
         check_target(session_id, owner)
         check_number("number", number)
+        if hold is not None:
+            check_hold(hold)
         batch = prepare(actions, actor=actor, meta=meta)
-        return await self._write(partial(leases.answer, session_id=session_id, owner=owner, batch=batch, number=number))
+        return await self._write(
+            partial(leases.answer, session_id=session_id, owner=owner, batch=batch, number=number, hold=hold)
+        )
 
     async def renew(self, session_id: str, *, hold: Hold, owner: str | None = None) -> Lease:
         check_target(session_id, owner)

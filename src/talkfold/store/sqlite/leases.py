@@ -12,7 +12,7 @@ from ...errors import InvalidArgument, LeaseLost, NothingToRetry, RunInProgress
 from ...model import SessionState
 from ...reducer import session_reducer
 from ..entries import Batch
-from ..holding import ends_wait, lease_end, needed_stop, refuse_answer, renewal_due, this_process
+from ..holding import ends_wait, lease_end, needed_stop, refuse_answer, renewal_due, takes_over, this_process
 from ..lease import Hold, Lease, Started, Waiting
 from ..protocol import Session
 from .lease_rows import NotedLease, drop_lease, put_lease
@@ -20,7 +20,7 @@ from .reading import read_state, session_of
 from .snapshots import WarmStates
 from .transaction import Head, Transaction
 
-__all__ = ("answer", "held", "park", "release", "renew", "settle", "start", "touch")
+__all__ = ("answer", "held", "park", "release", "renew", "settle", "start", "take_over", "touch")
 
 
 def start(
@@ -58,10 +58,13 @@ def park(tx: Transaction, session_id: str, owner: str | None, batch: Batch | Non
     return head.number
 
 
-def answer(tx: Transaction, session_id: str, owner: str | None, batch: Batch, number: int) -> int:
+def answer(tx: Transaction, session_id: str, owner: str | None, batch: Batch, number: int, hold: Hold | None) -> int:
     head = tx.head(session_id, owner)
     noted = head.lease
-    refuse_answer(session_id, number, tx.moment.living(noted), tx.moment.now)
+    if hold is None:
+        refuse_answer(session_id, number, tx.moment.living(noted), tx.moment.now)
+    else:
+        refuse_answer(session_id, number, held(session_id, head, hold), None)
     assert noted is not None
     tx.log(head, batch.under(noted.lease.run))
     _put(tx, head, noted._replace(lease=replace(noted.lease, waiting=None)))
@@ -102,6 +105,17 @@ def held(session_id: str, head: Head, hold: Hold) -> Lease:
     if head.lease is None or head.lease.lease.run != hold.run:
         raise LeaseLost(session_id, hold.run)
     return head.lease.lease
+
+
+def take_over(tx: Transaction, session_id: str, head: Head, batch: Batch) -> None:
+    """Before an append by anybody but the run: one that begins another turn is refused while the run lives, and takes
+    a dead one's lease."""
+    if head.lease is None or not takes_over(batch):
+        return
+    living = tx.moment.living(head.lease)
+    if living is not None:
+        raise RunInProgress(session_id, living)
+    _drop(tx, head)
 
 
 def touch(tx: Transaction, head: Head, batch: Batch, hold: Hold | None) -> None:

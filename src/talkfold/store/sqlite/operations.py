@@ -15,7 +15,7 @@ from ...model import Json
 from ..entries import Batch, encode_metadata
 from ..lease import Hold
 from ..protocol import ABSENT, ANY, Appended, ExpectedVersion, Session, Tombstone
-from .leases import held, touch
+from .leases import held, take_over, touch
 from .reading import MOST_MISSING, read_actions, session_of
 from .transaction import Head, Transaction
 
@@ -105,6 +105,8 @@ def append(
             if expected < head.number:
                 missing = read_actions(tx.connection, head.key, expected, MOST_MISSING)
             raise VersionConflict(session_id, expected, head.number, missing)
+        if hold is None:
+            take_over(tx, session_id, head, batch)
     else:
         head = tx.head_of(_insert_session(tx, session_id, owner))
     first, last = tx.log(head, batch)

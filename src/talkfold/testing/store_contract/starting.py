@@ -8,7 +8,15 @@ import anyio
 import pytest
 
 from ...actions import Finish, MessageStart, Part, Reset, Retry, Send, SessionAction, Stop, ToolCall
-from ...errors import InvalidArgument, NothingToRetry, RunInProgress, SessionErased, SessionNotFound, TalkfoldError
+from ...errors import (
+    InvalidArgument,
+    LeaseLost,
+    NothingToRetry,
+    RunInProgress,
+    SessionErased,
+    SessionNotFound,
+    TalkfoldError,
+)
 from ...fold import fold
 from ...log import LoggedAction
 from ...store.lease import Hold, Lease
@@ -55,6 +63,30 @@ class Starting(UsesStore):
             assert lease is not None
             assert lease.holder
             assert lease == Lease("run 1", lease.holder, now, now + 9_000)
+
+    @pytest.mark.parametrize("action", [_HELLO, Retry(), Reset()], ids=lambda action: type(action).__name__)
+    async def test_another_turn_beside_a_living_run_is_refused(self, action: SessionAction) -> None:
+        async with self.open() as store:
+            await store.create("s")
+            await store.start("s", _HELLO, hold=HOLD)
+            error = await error_of(store.append("s", [Part(MessageStart("a")), action]))
+            assert isinstance(error, RunInProgress)
+            assert error.lease.run == HOLD.run
+            assert (await store.get("s")).number == 1
+            await store.append("s", [Part(MessageStart("a")), Stop()])  # all else may be logged
+            await store.release("s", hold=HOLD)
+            await store.append("s", [action])
+
+    @pytest.mark.parametrize("action", [_HELLO, Retry(), Reset()], ids=lambda action: type(action).__name__)
+    async def test_another_turn_takes_the_lease_of_a_dead_run(self, action: SessionAction) -> None:
+        self.clock.stop()
+        async with self.open() as store:
+            await store.create("s")
+            await store.start("s", _HELLO, hold=HOLD)
+            self.clock.forward(9_000)
+            await store.append("s", [action])
+            assert isinstance(await error_of(store.append("s", [_OPEN_CALL[0]], hold=HOLD)), LeaseLost)
+            assert (await store.get("s")).number == 2
 
     async def test_of_many_only_one_begins(self) -> None:
         async with self.open() as store:

@@ -22,7 +22,7 @@ from ...actions import (
     ToolPhase,
     ToolResult,
 )
-from ...errors import CallNotWaiting, InvalidArgument, InvalidJson, SessionNotFound
+from ...errors import CallNotWaiting, InvalidArgument, InvalidJson, LeaseLost, SessionNotFound
 from ...store.lease import Waiting
 from ...store.protocol import SessionStore
 from .opening import UsesStore, error_of
@@ -185,15 +185,29 @@ class Waits(UsesStore):
     # ---- what ends a wait --------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("by_the_run", [False, True])
-    @pytest.mark.parametrize("action", _ENDING, ids=lambda action: type(action).__name__)
-    async def test_these_end_it_whoever_logs_them(self, action: SessionAction, by_the_run: bool) -> None:
+    async def test_a_stop_ends_it_whoever_logs_it(self, by_the_run: bool) -> None:
         async with self.open() as store:
             await _parked(store)
-            batch = [Part(TextDelta("a", "word")), action, Part(TextDelta("a", "word"))]
+            batch = [Part(TextDelta("a", "word")), Stop(), Part(TextDelta("a", "word"))]
             await store.append("s", batch, hold=HOLD if by_the_run else None)
             assert await _waits(store) is None
             await _refused(store, 3)
             assert (await store.append("s", [_YES], hold=HOLD)).last == 8  # the lease is still the run's
+
+    async def test_the_run_itself_ends_it_after_its_time(self) -> None:
+        self.clock.stop()
+        async with self.open() as store:
+            await _called(store)
+            soon = replace(_WAITING, expires=self.clock() + 1_000)
+            await store.park("s", [], hold=HOLD, waiting=soon)
+            self.clock.forward(1_000)
+            assert "time is over" in (await _refused(store, 3)).reason
+            other = store.answer("s", [_YES], number=3, hold=OTHER)
+            assert isinstance(await error_of(other), LeaseLost)
+            assert await store.answer("s", [_YES], number=3, hold=HOLD) == 4
+            assert await _waits(store) is None
+            again = store.answer("s", [_YES], number=3, hold=HOLD)
+            assert isinstance(await error_of(again), CallNotWaiting)
 
     async def test_other_actions_do_not(self) -> None:
         async with self.open() as store:
