@@ -42,7 +42,8 @@ from talkfold.store import SessionStore, open_store
 
 pytestmark = pytest.mark.anyio
 
-DOCS = Path(__file__).parents[2] / "docs" / "observability.md"
+ROOT = Path(__file__).parents[2]
+DOCS = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
 
 
 class Traces:
@@ -692,14 +693,68 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
-async def test_live_runs_do_not_load_opentelemetry(anyio_backend: str) -> None:
+def test_live_runs_do_not_load_opentelemetry() -> None:
     done = python("import sys, talkfold.runs; print([name for name in sys.modules if 'opentelemetry' in name])")
     assert (done.stdout, done.returncode) == ("[]\n", 0)
 
 
-async def test_without_the_extra_the_error_says_what_to_install(anyio_backend: str) -> None:
+def test_without_the_extra_the_error_says_what_to_install() -> None:
     done = python("import sys; sys.modules['opentelemetry'] = None; import talkfold.runs.tracing")
     assert done.returncode == 1
     assert done.stderr.endswith(
         "ImportError: talkfold.runs.tracing needs the OpenTelemetry API: pip install 'talkfold[otel]'\n"
     )
+
+
+# ---- the page -----------------------------------------------------------------------------------------------------
+
+SHOP = """
+import anyio
+from run_world import Agent, calls
+from talkfold.runs import Toolbox
+from talkfold.store import open_store
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+async def main():
+    agent = Agent(calls(("c1", "add", {"a": 1, "b": 2})))
+    async with open_store("memory:") as store:
+        await store.create("chat")
+        for observe in (watch, traced):
+            await answer(store, "chat", agent, "What is 1 + 2?", Toolbox(add), observe)
+        for row in await store.read("chat"):
+            if row.meta:
+                print(row.meta["trace"])
+
+anyio.run(main)
+"""
+
+
+def test_the_pages_examples_run() -> None:
+    examples = re.findall(r"^```python\n(.*?)^```$", DOCS, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 2
+    done = python("\n".join([f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})", *examples, SHOP]))
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second, trace_id, *rest = done.stdout.splitlines()
+    assert re.fullmatch(r"add: done after \d\.\d s", first)
+    assert second == "run: agent, stop, 5 parts"
+    said = "\n".join(rest)
+    assert said.count(f'"trace_id": "0x{trace_id}"') == 2
+    assert re.findall(r'"name": "(.*)"', said) == ["execute_tool add", "invoke_agent agent"]
+    assert '"service.name": "shop"' in said
+
+
+def test_the_page_names_every_attribute_event_and_logger() -> None:
+    source = (ROOT / "src" / "talkfold" / "runs" / "tracing.py").read_text(encoding="utf-8")
+    said = set(re.findall(r'"((?:gen_ai|talkfold|error)\.[a-z_.]+)"', source))
+    assert len(said) > 20
+    assert sorted(name for name in said if f"`{name}`" not in DOCS) == []
+    loggers = set()
+    for path in (ROOT / "src" / "talkfold" / "runs").rglob("*.py"):
+        made = re.search(r"getLogger\((__name__|\"[\w.]+\")\)", path.read_text(encoding="utf-8"))
+        if made:
+            own = path.relative_to(ROOT / "src").with_suffix("").as_posix().replace("/", ".")
+            loggers.add(own if made[1] == "__name__" else made[1].strip('"'))
+    assert len(loggers) > 5
+    assert sorted(name for name in loggers if f"`{name}`" not in DOCS) == []

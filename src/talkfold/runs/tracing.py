@@ -79,13 +79,8 @@ class OpenTelemetry:
         self._runs: dict[str, _Run] = {}
 
     def __call__(self, event: RunEvent) -> Observation | None:
-        match event:
-            case RunStarted():
-                return self._run_started(event)
-            case CallProgress():
-                return None  # it comes in the tool's thread, and as often as the tool likes
-            case _:
-                pass
+        if isinstance(event, RunStarted):
+            return self._run_started(event)
         run = self._runs.get(event.run)
         if run is None:
             return None
@@ -96,6 +91,8 @@ class OpenTelemetry:
                 return self._call_started(run, event)
             case CallParked():
                 self._parked(run, event)
+            case CallProgress():
+                pass  # as often as the tool likes: too much for a span
             case CallEnded():
                 self._call_ended(run, event)
             case AgentEnded():
@@ -279,7 +276,7 @@ def _agent(session_id: str, agent_id: str, adapter_id: str) -> _Attributes:
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": adapter_id,  # what is known of it: the adapter knows the provider, the run does not
         "gen_ai.agent.name": agent_id,
-        "gen_ai.agent.id": agent_id,
+        "gen_ai.agent.id": agent_id,  # the application chose it and it stays, as the conventions ask of an id
         "gen_ai.conversation.id": session_id,
     }
 
