@@ -179,8 +179,6 @@ class Conductor:
         context = self._context
         cause = self._cause or "agent"
         end = self._said.part if self._said else Finish("aborted")
-        if cause != "agent" and isinstance(end, Finish):
-            end = Finish("aborted")  # whatever the agent made of it: its calls were given up
         self._context.controller.abort(cause)  # whatever still runs: nothing more is logged for it
         rows = self._turn.closing(end)
         faults = tuple(context.faults.values())

@@ -103,6 +103,8 @@ class Turn:
                 )
                 await self._take_all(request)
             end = self._end or self._without_end()
+            if run.stopping and isinstance(end, Finish):
+                end = Finish("aborted")  # whatever the agent made of it: its calls were given up
         finally:
             error = end.error if isinstance(end, RunError) else None
             ended = AgentEnded(run.run_id, agent_id, reason_of(end), len(self._around), self._within, error)
