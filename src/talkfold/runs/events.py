@@ -103,7 +103,8 @@ class AgentStarted(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class AgentEnded(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An agent is done; ``reason`` as in ``RunEnded``."""
+    """An agent is done; ``reason`` is how it ended itself. What was logged for the run may be another end: an agent
+    that took too long after Stop was ``aborted``, whatever it said later."""
 
     run: str
     agent_id: str
