@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import anyio
 import pytest
+from run_world import at_rest
 
 from talkfold import Finish, Part, RunError, SessionState, ToolPart
 from talkfold.healing import heal
-from talkfold.runs import Run, RunSettings, Toolbox, start_run
-from talkfold.store import SessionStore
+from talkfold.runs import Run, RunSettings, SubAgent, Toolbox, start_run
+from talkfold.store import SessionStore, open_store
 from talkfold.testing.misbehaving import MISBEHAVING, Misbehaviour
-from talkfold.testing.scripted import ScriptedAdapter, say, script
+from talkfold.testing.scripted import ScriptedAdapter, call, say, script
 
 GRACE = 0.3
 SETTINGS = RunSettings(grace_seconds=GRACE)
@@ -92,7 +93,7 @@ async def test_the_run_ends_well(name: str, store: SessionStore) -> None:
     session, state = await store.get("s"), (await store.state("s")).state
     assert session.lease is None
     assert session.status == state.status == case.status
-    assert [call for call in calls(state) if call.state in ("running", "awaiting-confirmation")] == []
+    assert [made for made in calls(state) if made.state in ("running", "awaiting-confirmation")] == []
     assert run.ending is not None
     assert (reason(run), {fault.code for fault in run.ending.faults}) == (case.reason, case.faults)
     assert run.ending.cause == ("stop" if case.until_stop else "agent")
@@ -109,3 +110,31 @@ async def test_the_run_ends_well(name: str, store: SessionStore) -> None:
     assert (after.ending.part, after.ending.faults) == (Finish("stop"), ())
     healed = heal((await store.state("s")).state.messages)
     assert heal(healed.messages).healed == ()
+
+
+# Each of them takes STUBBORN_SECONDS, and there is nothing new to see.
+STUBBORN = ("catches-its-cancellation", "shields-its-finally", "talks-on-when-cancelled")
+
+
+@pytest.mark.parametrize("name", [name for name in MISBEHAVING if name not in {*STUBBORN, *NOT_YET}])
+async def test_a_sub_agent_that_does_it_harms_nobody(name: str, anyio_backend: str) -> None:
+    """The delegate call fails or gives something; the agent that made it, and the session, go on."""
+    case = MISBEHAVING[name]
+    box, _ = tools()
+    agents = [SubAgent("odd", case.adapter(), "Does something odd.", tools=box)]
+    outer = ScriptedAdapter(script(call("delegate_to_odd", task="Go"), say("Well.")))
+    async with open_store("memory:") as store:
+        await store.create("s")
+        async with start_run(store, "s", outer, text="Go", agents=agents, settings=SETTINGS) as run:
+            if case.until_stop:
+                await anyio.sleep(0.1)
+                await run.stop()
+            with anyio.fail_after(GRACE + 2):
+                await run.wait()
+        await at_rest(store, "s")
+        assert run.ending is not None
+        assert {fault.code for fault in run.ending.faults} == case.faults
+        if case.until_stop:
+            assert run.ending.part == Finish("aborted")
+        elif "unstorable-part" not in case.faults:  # that one ends the whole run: its log is not what was said
+            assert run.ending.part == Finish("stop")

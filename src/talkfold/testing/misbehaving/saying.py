@@ -79,13 +79,15 @@ async def _calls_after_its_end(request: AgentRunRequest) -> Parts:
 # ---- things that are no parts, and parts that no log takes -----------------------------------------------------------
 
 
-def _yielding(name: str, does: str, *faults: AgentFaultCode, what: Callable[[AgentRunRequest], Any]) -> None:
+def _yielding(name: str, does: str, what: Callable[[AgentRunRequest], Any], fault: AgentFaultCode) -> None:
     async def act(request: AgentRunRequest) -> Parts:
         yield MessageStart("m")
         yield what(request)
+        if fault == "unstorable-part":  # what is no part is the last thing that a run takes
+            yield Finish("stop")
 
     act.__name__, act.__doc__ = name, does
-    _table.ends("error", *faults)(act)
+    _table.ends("error", fault)(act)
 
 
 def _nested(depth: int) -> object:
@@ -95,16 +97,16 @@ def _nested(depth: int) -> object:
     return value
 
 
-_yielding("yields_none", "It yields None.", "not-a-part", what=lambda request: None)
-_yielding("yields_text", "It yields a str.", "not-a-part", what=lambda request: "Hello")
-_yielding(
-    "yields_json",
-    "It yields a part as JSON.",
-    "not-a-part",
-    what=lambda request: {"type": "text-delta", "messageId": "m", "delta": "Hello"},
-)
-_yielding("yields_an_action", "It yields an action of the log.", "not-a-part", what=lambda request: Send("u", "Hi"))
-_yielding("yields_a_type", "It yields a part's type.", "not-a-part", what=lambda request: TextDelta)
+_no_parts: Mapping[str, tuple[str, Callable[[AgentRunRequest], Any]]] = {
+    "yields_none": ("It yields None.", lambda request: None),
+    "yields_text": ("It yields a str.", lambda request: "Hello"),
+    "yields_json": (
+        "It yields a part as JSON.",
+        lambda request: {"type": "text-delta", "messageId": "m", "delta": "Hello"},
+    ),
+    "yields_an_action": ("It yields an action of the log.", lambda request: Send("u", "Hi")),
+    "yields_a_type": ("It yields a part's type.", lambda request: TextDelta),
+}
 
 _unstorable: Mapping[str, tuple[str, Callable[[AgentRunRequest], Any]]] = {
     "yields_nan": (
@@ -160,8 +162,10 @@ def _endless() -> object:
     return value
 
 
+for _name, (_does, _what) in _no_parts.items():
+    _yielding(_name, _does, _what, "not-a-part")
 for _name, (_does, _what) in _unstorable.items():
-    _yielding(_name, _does, "unstorable-part", what=_what)
+    _yielding(_name, _does, _what, "unstorable-part")
 
 
 @_table.ends("error", "unstorable-part")

@@ -12,7 +12,7 @@ from ...runs import AgentAdapter, AgentFaultCode, AgentRunRequest
 
 __all__ = ("STUBBORN_SECONDS", "Act", "Misbehaviour", "Parts", "Table", "first_call")
 
-STUBBORN_SECONDS = 3.0
+STUBBORN_SECONDS = 2.5
 """For how long the adapters that cannot be cancelled hold out. Longer than a run waits for them."""
 
 Parts: TypeAlias = AsyncGenerator[Any]
