@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanKind
 from run_world import Agent, at_rest, calls, says, whole_log
+from traces import ADDS, FINE, Traces, about, add, everything, failed, status
 
-from talkfold import AgentStreamPart, Finish, LeaseLost, MessageStart, RunError, RunInProgress, TextDelta, ToolCall
+from talkfold import AgentStreamPart, Finish, LeaseLost, MessageStart, RunError, RunInProgress, ToolCall
 from talkfold.runs import (
     AgentRunRequest,
-    ClientTools,
     RunSettings,
     SubAgent,
     Toolbox,
-    ToolDescriptor,
     WebAgent,
-    approve,
-    deny,
-    give_result,
-    parked_call,
     start_run,
     tool,
     tool_outcome,
@@ -42,88 +29,11 @@ from talkfold.store import SessionStore, open_store
 
 pytestmark = pytest.mark.anyio
 
-ROOT = Path(__file__).parents[2]
-DOCS = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
-
-
-class Traces:
-    """Spans that have ended, and those that have not."""
-
-    def __init__(self, **options: Any) -> None:
-        self.provider = TracerProvider(shutdown_on_exit=False, **options)
-        self.exporter = InMemorySpanExporter()
-        self.provider.add_span_processor(self)  # type: ignore[arg-type]
-        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.open: list[int] = []
-
-    def on_start(self, span: Any, parent_context: object = None) -> None:
-        self.open.append(span.context.span_id)
-
-    def _on_ending(self, span: Any) -> None:
-        pass
-
-    def on_end(self, span: Any) -> None:
-        self.open.remove(span.context.span_id)
-
-    def shutdown(self) -> None:
-        pass
-
-    def tracer(self) -> trace.Tracer:
-        return self.provider.get_tracer("test")
-
-    def settings(self, **options: Any) -> RunSettings:
-        return RunSettings(observe=OpenTelemetry(self.provider, **options), grace_seconds=0.2)
-
-    def ended(self) -> list[ReadableSpan]:
-        """All spans, in the order in which they began. None is open any more."""
-        assert self.open == []
-        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
-
-    def named(self, name: str) -> ReadableSpan:
-        (span,) = [span for span in self.ended() if span.name == name]
-        return span
-
-    def tree(self) -> list[str]:
-        """The names, indented by depth. All spans are of one trace."""
-        spans = self.ended()
-        by_id = {span.context.span_id: span for span in spans}
-        assert len({span.context.trace_id for span in spans}) == 1
-
-        def depth(span: ReadableSpan) -> int:
-            return 1 + depth(by_id[span.parent.span_id]) if span.parent and span.parent.span_id in by_id else 0
-
-        return [". " * depth(span) + span.name for span in spans]
-
 
 @pytest.fixture
 def traces() -> Traces:
     return Traces()
 
-
-def about(span: ReadableSpan) -> dict[str, Any]:
-    return dict(span.attributes or {})
-
-
-def status(span: ReadableSpan) -> tuple[StatusCode, str | None, Any]:
-    return span.status.status_code, span.status.description, about(span).get("error.type")
-
-
-FINE = (StatusCode.UNSET, None, None)
-
-
-def failed(error_type: str, text: str | None = None) -> tuple[StatusCode, str | None, str]:
-    return (StatusCode.ERROR, text, error_type)
-
-
-def everything(spans: list[ReadableSpan]) -> str:
-    return "\n".join(span.to_json() for span in spans)
-
-
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-ADDS = calls(("c1", "add", {"a": 1, "b": 2}))
 
 # ---- spans and attributes -----------------------------------------------------------------------------------------
 
@@ -524,237 +434,3 @@ async def test_two_runs_with_one_id_leave_no_span_open(traces: Traces) -> None:
             await run.stop()
     assert status(traces.named("invoke_agent other")) == FINE
     assert status(traces.named("invoke_agent agent")) == failed("_OTHER")
-
-
-# ---- calls that wait ----------------------------------------------------------------------------------------------
-
-
-@tool(confirm=lambda given: f"Pay {given['amount']} with card 4242?")
-async def pay(amount: int) -> str:
-    await anyio.sleep(0.05)
-    return "paid"
-
-
-PAYS = Agent(calls(("c1", "pay", {"amount": 5})))
-
-
-async def answered(
-    store: SessionStore, traces: Traces, answer: Any, *, agent: Agent = PAYS, box: Any = pay, **settings: Any
-) -> ReadableSpan:
-    """A run whose call is parked for a while and then answered; the call's span."""
-    session = await store.create()
-    options = RunSettings(observe=OpenTelemetry(traces.provider), grace_seconds=0.2, **settings)
-    async with start_run(store, session.id, agent, text="go", tools=Toolbox(box), settings=options) as run:
-        with anyio.fail_after(5):
-            while await parked_call(store, session.id) is None:  # noqa: ASYNC110 - it is the store that says so
-                await anyio.sleep(0.002)
-        await answer(session.id, run)
-        await run.wait()
-    span = next(span for span in traces.ended() if span.name.startswith("execute_tool"))
-    (event,) = span.events
-    assert event.name == "talkfold.call.parked"
-    assert "4242" not in everything(traces.ended())
-    return span
-
-
-def wait_of(span: ReadableSpan) -> tuple[Any, Any]:
-    said = about(span)
-    return said["talkfold.wait.kind"], said.get("talkfold.wait.decision")
-
-
-async def test_a_person_says_yes(store: SessionStore, traces: Traces) -> None:
-    async def yes(session_id: str, run: Any) -> None:
-        await approve(store, session_id, "c1", {"amount": 5}, by="anna")
-
-    span = await answered(store, traces, yes)
-    assert (wait_of(span), status(span)) == (("approval", "approved"), FINE)
-    (event,) = span.events
-    attributes = dict(event.attributes or {})
-    assert attributes.pop("talkfold.wait.expires") > 1_600_000_000_000
-    assert attributes == {"talkfold.wait.kind": "approval"}
-    assert "talkfold.wait.seconds" not in about(span)
-
-
-async def test_a_person_says_no(store: SessionStore, traces: Traces) -> None:
-    async def no(session_id: str, run: Any) -> None:
-        await anyio.sleep(0.1)
-        await deny(store, session_id, "c1", {"amount": 5}, reason="card 4242 is empty")
-
-    span = await answered(store, traces, no)
-    assert (wait_of(span), status(span)) == (("approval", "denied"), FINE)
-    assert about(span)["talkfold.call.state"] == "cancelled"
-    assert 0.1 <= about(span)["talkfold.wait.seconds"] < 5
-
-
-async def test_nobody_answers(store: SessionStore, traces: Traces) -> None:
-    async def nothing(session_id: str, run: Any) -> None:
-        pass
-
-    span = await answered(store, traces, nothing, approval_seconds=0.1)
-    assert (wait_of(span), status(span)) == (("approval", "expired"), failed("timeout"))
-    assert 0.09 <= about(span)["talkfold.wait.seconds"] < 5
-
-
-async def test_a_stop_decides_nothing(store: SessionStore, traces: Traces) -> None:
-    async def stop(session_id: str, run: Any) -> None:
-        await run.stop()
-
-    span = await answered(store, traces, stop)
-    assert (wait_of(span), status(span)) == (("approval", None), FINE)
-
-
-@pytest.mark.parametrize("is_error", [False, True])
-async def test_a_client_answers(store: SessionStore, traces: Traces, is_error: bool) -> None:
-    async def result(session_id: str, run: Any) -> None:
-        await anyio.sleep(0.05)
-        output = {"content": [{"type": "text", "text": "card 4242"}], "isError": is_error}
-        await give_result(store, session_id, "c1", output)
-
-    page = ClientTools([ToolDescriptor("fill_in", "Fills in.", {"type": "object"})])
-    span = await answered(store, traces, result, agent=Agent(calls(("c1", "fill_in", {}))), box=page)
-    assert wait_of(span) == ("client", "answered")
-    assert status(span) == (failed("tool_error") if is_error else FINE)
-    assert 0.05 <= about(span)["talkfold.wait.seconds"] < 5
-
-
-# ---- content ------------------------------------------------------------------------------------------------------
-
-
-async def speaks(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
-    """Says the secret wherever an agent can say something, and ends twice."""
-    yield MessageStart("m")
-    yield TextDelta("m", "secret text")
-    call = ToolCall("m", "c1", "pay", {"amount": "secret input"})
-    yield call
-    yield tool_outcome("c1", await request.call_tool(call))
-    yield RunError("secret error")
-    yield TextDelta("m", "after it")
-
-
-@tool(name="pay", confirm=lambda given: "secret prompt")
-async def pay_badly(amount: str) -> str:
-    raise ValueError("secret failure")
-
-
-@pytest.mark.parametrize("capture", [False, True])
-async def test_content_is_said_only_when_it_is_wanted(store: SessionStore, traces: Traces, capture: bool) -> None:
-    session = await store.create()
-    async with start_run(
-        store,
-        session.id,
-        Agent(speaks),
-        text="secret question",
-        tools=Toolbox(pay_badly),
-        settings=traces.settings(capture_content=capture),
-    ) as run:
-        with anyio.fail_after(5):
-            while await parked_call(store, session.id) is None:  # noqa: ASYNC110
-                await anyio.sleep(0.002)
-        await approve(store, session.id, "c1", {"amount": "secret input"})
-        await run.wait()
-    said = set(re.findall(r"secret \w+", everything(traces.ended())))
-    assert said == ({"secret error", "secret failure", "secret prompt"} if capture else set())
-    own, call = traces.ended()
-    assert status(own) == failed("agent_error", "secret error" if capture else None)
-    text = "Error [failed] pay: ValueError: secret failure"
-    assert status(call) == failed("failed", text if capture else None)
-    (fault,) = own.events
-    assert (fault.name, dict(fault.attributes or {}).get("talkfold.fault.text") is not None) == (
-        "talkfold.fault",
-        capture,
-    )
-
-
-# ---- with and without an SDK --------------------------------------------------------------------------------------
-
-
-async def test_spans_that_are_not_sampled_change_nothing(store: SessionStore) -> None:
-    traces = Traces(sampler=ALWAYS_OFF)
-    session = await store.create()
-    async with start_run(
-        store, session.id, Agent(ADDS), text="go", tools=Toolbox(add), settings=traces.settings()
-    ) as run:
-        assert (await run.wait()).part == Finish("stop")
-    assert traces.ended() == []
-    meta = (await whole_log(store, session.id))[0].meta
-    assert meta is not None
-    assert re.fullmatch("[0-9a-f]{32} [0-9a-f]{16}", f"{meta['trace']} {meta['span']}")
-
-
-async def test_without_an_sdk_nothing_is_noted(store: SessionStore) -> None:
-    session = await store.create()
-    settings = RunSettings(observe=OpenTelemetry(trace.NoOpTracerProvider()))
-    async with start_run(store, session.id, Agent(ADDS), text="go", tools=Toolbox(add), settings=settings) as run:
-        assert (await run.wait()).part == Finish("stop")
-    assert (await whole_log(store, session.id))[0].meta is None
-
-
-def python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-
-
-def test_live_runs_do_not_load_opentelemetry() -> None:
-    done = python("import sys, talkfold.runs; print([name for name in sys.modules if 'opentelemetry' in name])")
-    assert (done.stdout, done.returncode) == ("[]\n", 0)
-
-
-def test_without_the_extra_the_error_says_what_to_install() -> None:
-    done = python("import sys; sys.modules['opentelemetry'] = None; import talkfold.runs.tracing")
-    assert done.returncode == 1
-    assert done.stderr.endswith(
-        "ImportError: talkfold.runs.tracing needs the OpenTelemetry API: pip install 'talkfold[otel]'\n"
-    )
-
-
-# ---- the page -----------------------------------------------------------------------------------------------------
-
-SHOP = """
-import anyio
-from run_world import Agent, calls
-from talkfold.runs import Toolbox
-from talkfold.store import open_store
-
-def add(a: int, b: int) -> int:
-    return a + b
-
-async def main():
-    agent = Agent(calls(("c1", "add", {"a": 1, "b": 2})))
-    async with open_store("memory:") as store:
-        await store.create("chat")
-        for observe in (watch, traced):
-            await answer(store, "chat", agent, "What is 1 + 2?", Toolbox(add), observe)
-        for row in await store.read("chat"):
-            if row.meta:
-                print(row.meta["trace"])
-
-anyio.run(main)
-"""
-
-
-def test_the_pages_examples_run() -> None:
-    examples = re.findall(r"^```python\n(.*?)^```$", DOCS, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 2
-    done = python("\n".join([f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})", *examples, SHOP]))
-    assert (done.returncode, done.stderr) == (0, "")
-    first, second, trace_id, *rest = done.stdout.splitlines()
-    assert re.fullmatch(r"add: done after \d\.\d s", first)
-    assert second == "run: agent, stop, 5 parts"
-    said = "\n".join(rest)
-    assert said.count(f'"trace_id": "0x{trace_id}"') == 2
-    assert re.findall(r'"name": "(.*)"', said) == ["execute_tool add", "invoke_agent agent"]
-    assert '"service.name": "shop"' in said
-
-
-def test_the_page_names_every_attribute_event_and_logger() -> None:
-    source = (ROOT / "src" / "talkfold" / "runs" / "tracing.py").read_text(encoding="utf-8")
-    said = set(re.findall(r'"((?:gen_ai|talkfold|error)\.[a-z_.]+)"', source))
-    assert len(said) > 20
-    assert sorted(name for name in said if f"`{name}`" not in DOCS) == []
-    loggers = set()
-    for path in (ROOT / "src" / "talkfold" / "runs").rglob("*.py"):
-        made = re.search(r"getLogger\((__name__|\"[\w.]+\")\)", path.read_text(encoding="utf-8"))
-        if made:
-            own = path.relative_to(ROOT / "src").with_suffix("").as_posix().replace("/", ".")
-            loggers.add(own if made[1] == "__name__" else made[1].strip('"'))
-    assert len(loggers) > 5
-    assert sorted(name for name in loggers if f"`{name}`" not in DOCS) == []
