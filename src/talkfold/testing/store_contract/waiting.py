@@ -36,7 +36,7 @@ _ASKING = ToolPhase("pay", "awaiting-confirmation", "Pay 5?")
 _YES = ToolPhase("pay", "running")
 _WAITING = Waiting(3, "c", "pay", "approval", "Pay 5?")
 
-_ENDING: tuple[SessionAction, ...] = (_HELLO, Stop(), Retry(), Reset())
+_ANOTHER_TURN: tuple[SessionAction, ...] = (_HELLO, Retry(), Reset())
 _GOING_ON: tuple[SessionAction, ...] = (
     Part(TextDelta("a", "word")),
     Part(ToolResult("x", 1)),
@@ -193,6 +193,14 @@ class Waits(UsesStore):
             assert await _waits(store) is None
             await _refused(store, 3)
             assert (await store.append("s", [_YES], hold=HOLD)).last == 8  # the lease is still the run's
+
+    @pytest.mark.parametrize("action", _ANOTHER_TURN, ids=lambda action: type(action).__name__)
+    async def test_another_turn_of_the_run_itself_ends_it(self, action: SessionAction) -> None:
+        async with self.open() as store:
+            await _parked(store)
+            await store.append("s", [action], hold=HOLD)
+            assert await _waits(store) is None
+            await _refused(store, 3)
 
     async def test_the_run_itself_ends_it_after_its_time(self) -> None:
         self.clock.stop()
