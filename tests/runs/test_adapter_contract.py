@@ -142,7 +142,10 @@ HARMLESS = {
 
 NOT_HERE = (
     "exits",
+    "exits-after-its-end",
+    "exits-when-closed",
     "raises-a-cancellation",
+    "raises-generator-exit",
     "shields-its-finally",
     "catches-its-cancellation",
     "talks-on-when-cancelled",

@@ -158,6 +158,16 @@ async def _raises_when_closed(request: AgentRunRequest) -> Parts:
         raise ValueError("while cleaning up")
 
 
+@_table.ends("error", "unstorable-part")
+async def _exits_when_closed(request: AgentRunRequest) -> Parts:
+    """It calls sys.exit while its iterator is being closed."""
+    yield MessageStart("m")
+    try:
+        yield _unstorable(request)
+    finally:
+        raise SystemExit(3)
+
+
 def _unstorable(request: AgentRunRequest) -> ToolCall:
     """A part after which a run closes the iterator: no log takes it."""
     return replace(first_call(request), input=float("nan"))

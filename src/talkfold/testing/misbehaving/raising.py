@@ -190,3 +190,58 @@ async def _raises_half_a_character(request: AgentRunRequest) -> Parts:
     """It raises an error whose text is no Unicode."""
     yield MessageStart("m")
     raise ValueError("\ud83d")
+
+
+@_table.ends("error", "agent-raised")
+async def _raises_generator_exit(request: AgentRunRequest) -> Parts:
+    """It raises what only a closed generator should see."""
+    yield MessageStart("m")
+    raise GeneratorExit
+
+
+@_table.ends("stop", "agent-raised")
+async def _exits_after_its_end(request: AgentRunRequest) -> Parts:
+    """It calls sys.exit after its end."""
+    yield MessageStart("m")
+    yield Finish("stop")
+    raise SystemExit(3)
+
+
+@_table.ends("error", "agent-raised")
+def _returns_an_iterator_that_is_not_async(request: AgentRunRequest) -> object:
+    """Its iterator's __anext__ gives a part and not something to await."""
+
+    class Iterator:
+        def __anext__(self) -> object:
+            return MessageStart("m")
+
+    return Iterator()
+
+
+@_table.ends("error", "agent-raised")
+def _returns_an_iterator_that_raises_at_once(request: AgentRunRequest) -> object:
+    """Its iterator's __anext__ raises before there is anything to await."""
+
+    class Iterator:
+        def __anext__(self) -> object:
+            raise ValueError("there is nothing")
+
+    return Iterator()
+
+
+@_table.ends("stop")
+def _returns_an_iterator_that_cannot_be_closed(request: AgentRunRequest) -> object:
+    """Its iterator's aclose is no function, and nothing comes after its end."""
+
+    class Iterator:
+        aclose = None
+
+        def __init__(self) -> None:
+            self.parts = [MessageStart("m"), Finish("stop")]
+
+        async def __anext__(self) -> object:
+            if not self.parts:
+                raise StopAsyncIteration
+            return self.parts.pop(0)
+
+    return Iterator()
