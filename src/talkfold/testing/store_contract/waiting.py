@@ -188,7 +188,7 @@ class Waits(UsesStore):
     async def test_a_stop_ends_it_whoever_logs_it(self, by_the_run: bool) -> None:
         async with self.open() as store:
             await _parked(store)
-            batch = [Part(TextDelta("a", "word")), Stop(), Part(TextDelta("a", "word"))]
+            batch: list[SessionAction] = [Part(TextDelta("a", "word")), Stop(), Part(TextDelta("a", "word"))]
             await store.append("s", batch, hold=HOLD if by_the_run else None)
             assert await _waits(store) is None
             await _refused(store, 3)
