@@ -219,7 +219,7 @@ class _Playing:
         self._message_id = ""
 
     async def play(self, turns: Sequence[Script]) -> AsyncIterator[AgentStreamPart]:
-        if self._request.signal.aborted:
+        if self._stopped():
             yield Finish("aborted")
             return
         if not 0 < self._turn <= len(turns):
@@ -230,7 +230,7 @@ class _Playing:
         step = 1
         tools = self._request.tools  # read anew for each model step
         for each in _left(turns[self._turn - 1].steps, len(self._outputs)):
-            if self._request.signal.aborted:
+            if self._stopped():
                 break
             if isinstance(each, Fail):
                 end = RunError(each.error, each.code)
@@ -253,7 +253,7 @@ class _Playing:
                     break
                 step += 1
                 tools = self._request.tools
-        yield Finish("aborted") if self._request.signal.aborted else end
+        yield Finish("aborted") if self._stopped() else end
 
     async def _do(self, step: Step, tools: tuple[ToolDescriptor, ...]) -> AsyncGenerator[AgentStreamPart]:
         signal = self._request.signal
@@ -261,7 +261,7 @@ class _Playing:
         match step:
             case Say(pieces):
                 for piece in pieces:
-                    if signal.aborted:
+                    if self._stopped():
                         return
                     yield TextDelta(self._message_id, piece if isinstance(piece, str) else _asked(piece, seen))
             case Think(text, metadata):
@@ -275,7 +275,7 @@ class _Playing:
                 made = _asked(cast("Callable[[Seen], Json]", given), seen) if callable(given) else deepcopy(given)
                 part = ToolCall(self._message_id, self._new_id("c"), name, made)
                 yield part
-                if signal.aborted:  # Stop came while the call was being logged: the tool need not begin
+                if self._stopped():  # Stop came while the call was being logged: the tool need not begin
                     yield ToolError(part.id, f"Error [cancelled] {name}: stopped ({signal.reason})")
                     return
                 output = await self._request.call_tool(part)
@@ -283,6 +283,9 @@ class _Playing:
                 yield tool_outcome(part.id, output)
             case _:
                 pass
+
+    def _stopped(self) -> bool:
+        return self._request.signal.aborted
 
     def _start(self) -> MessageStart:
         self._message_id = self._new_id("m")

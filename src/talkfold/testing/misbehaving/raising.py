@@ -10,7 +10,7 @@ import anyio
 
 from ...actions import Finish, MessageStart, Reasoning, RunError, StepFinish, TextDelta
 from ...runs import AgentRunRequest, tool_outcome
-from .table import Parts, Table, first_call
+from .table import NO_PARTS, Parts, Table, first_call
 
 __all__ = ("RAISING",)
 
@@ -70,8 +70,8 @@ def _raising(name: str, does: str, reason: Literal["stop", "error"], parts: Call
 
 
 async def _nothing(request: AgentRunRequest) -> Parts:
-    return
-    yield
+    for part in NO_PARTS:
+        yield part
 
 
 async def _a_start(request: AgentRunRequest) -> Parts:

@@ -10,13 +10,16 @@ from msgspec import Struct
 from ...actions import AgentStreamPart, ToolCall
 from ...runs import AgentAdapter, AgentFaultCode, AgentRunRequest
 
-__all__ = ("STUBBORN_SECONDS", "Act", "Misbehaviour", "Parts", "Table", "first_call")
+__all__ = ("NO_PARTS", "STUBBORN_SECONDS", "Act", "Misbehaviour", "Parts", "Table", "first_call")
 
 STUBBORN_SECONDS = 2.5
 """For how long the adapters that cannot be cancelled hold out. Longer than a run waits for them."""
 
 Parts: TypeAlias = AsyncGenerator[Any]
 """What most of them yield: parts, and what is none."""
+
+NO_PARTS: tuple[object, ...] = ()
+"""What an adapter yields that says nothing."""
 
 Act: TypeAlias = Callable[[AgentRunRequest], Any]
 """An adapter's ``run``."""
