@@ -45,7 +45,7 @@ async def demo(
         path = folder / "chat.db" if db is None else _new_database(db)
         shown = await _play(Stage(silent=form.json), path.resolve(), folder, file)
     except BaseException:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
     if form.json:
         document({"database": str(path), "folder": str(folder), **shown})
