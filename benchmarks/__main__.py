@@ -20,6 +20,7 @@ from .growing import growth
 from .loading import load_ten_thousand, long_session
 from .page import page
 from .peers import load_peers
+from .running import live_runs
 from .stores import Store
 from .surroundings import describe
 from .table import Line, markdown
@@ -36,6 +37,7 @@ STORED: dict[str, Row] = {
     "load": load_ten_thousand,
     "long-session": long_session,
     "growth": growth,
+    "runs": live_runs,
 }
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
