@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias, get_args
 
 from ...actions import (
@@ -25,20 +25,24 @@ from ...model import ToolPart
 from ...runs import ToolOutput, logged_part, tool_outcome
 from .record import CallBegan, CallReturned, Listed, Record, Yielded
 
-__all__ = ("RULES", "Rule", "broken")
+__all__ = ("RULES", "TOOLS_ANEW", "Rule", "broken")
 
 Rule: TypeAlias = Callable[[Record], Iterator[str]]
 """Says in words what of a record breaks it."""
 
+TOOLS_ANEW = "tools are read anew"
+"""The one rule that is about models only."""
+
 _PARTS: tuple[type, ...] = get_args(AgentStreamPart)
 
 
-def broken(record: Record) -> list[str]:
-    """What of a record breaks which rule; empty for a run as it should be."""
+def broken(record: Record, *, without: Collection[str] = ()) -> list[str]:
+    """What of a record breaks which rule; empty for a run as it should be. ``without`` names rules to leave out."""
     for name, rule in (("only parts", _only_parts), ("parts that a log takes", _parts_that_a_log_takes)):
         if found := list(rule(record)):
             return [f"{name}: {text}" for text in found]  # what is no part has no ids to look at
-    return [f"{name}: {text}" for name, rule in RULES.items() for text in rule(record)]
+    rules = {name: rule for name, rule in RULES.items() if name not in without}
+    return [f"{name}: {text}" for name, rule in rules.items() for text in rule(record)]
 
 
 def _only_parts(record: Record) -> Iterator[str]:
@@ -202,5 +206,5 @@ RULES: Mapping[str, Rule] = {
     "one outcome for each call": _each_call_has_one_outcome,
     "outcomes are what the tools gave": _outcomes_are_what_the_tools_gave,
     "one call at a time": _one_call_at_a_time,
-    "tools are read anew": _tools_are_read_anew,
+    TOOLS_ANEW: _tools_are_read_anew,
 }

@@ -16,6 +16,7 @@ from ...runs import (
     AgentAdapter,
     Run,
     RunSettings,
+    SubAgent,
     Toolbox,
     ToolCallRequest,
     ToolContext,
@@ -30,6 +31,7 @@ from ...runs import (
     tool,
 )
 from ...store import SessionStore, open_store
+from ..scripted import ScriptedAdapter, call, say, script
 from .uses import OUTPUT, PROBE, UsesAdapter, given, probe_tool
 
 __all__ = ("Runs",)
@@ -148,6 +150,23 @@ class Runs(UsesAdapter):
             assert len(_calls(state)) == before
             assert run.ending is not None
             assert run.ending.part == Finish("stop")
+
+    async def test_it_works_as_a_sub_agent(self) -> None:
+        """Behind a delegate call: with tools of its own, and its last words as the call's output."""
+        scenario = self.calling() or self.answering()
+        agent = SubAgent("it", scenario.adapter or self.adapter(), "Knows it.", tools=Toolbox(probe_tool()))
+        caller = ScriptedAdapter(script(call(agent.call_name, task=scenario.text), say("So it is.")))
+        async with open_store("memory:") as store:
+            await store.create("s")
+            with anyio.fail_after(self.seconds):
+                async with start_run(store, "s", caller, text="Ask it.", agents=[agent]) as run:
+                    await run.wait()
+            (delegate,) = _calls(await _well(store, run))
+            assert (delegate.state, delegate.agent is None) == ("done", False)
+            assert delegate.agent is not None
+            nested = [part for message in delegate.agent.messages for part in message.parts]
+            assert nested
+            assert {part.state for part in nested if isinstance(part, ToolPart)} <= {"done"}
 
     async def test_no_model_is_selected_while_it_runs(self) -> None:
         scenario = given(self.calling(), "calling")

@@ -12,7 +12,7 @@ from ...actions import AgentStreamPart
 from ...model import AgentMessage, TextPart
 from ...runs import AbortController, AgentAdapter, ToolCallRequest, ToolOutput, WebAgent, output_of, tool
 from .record import Record, RunTool, play
-from .rules import broken
+from .rules import TOOLS_ANEW, broken
 
 __all__ = ("PROBE", "Scenario", "UsesAdapter", "given")
 
@@ -42,12 +42,15 @@ class UsesAdapter:
 
     ``adapter`` is all that must be given. ``seconds`` is how long a run may take, ``soon`` how long it may go on after
     Stop. ``resumes``: after Retry it goes on behind the finished calls; False for one that cannot look back.
+    ``rereads``: it reads its tools anew between a call's output and what it says next, since a model call lies between;
+    False for one without a model.
     """
 
     pytestmark: pytest.MarkDecorator = pytest.mark.anyio
     seconds: float = 10.0
     soon: float = 1.0
     resumes: bool = True
+    rereads: bool = True
 
     @pytest.fixture
     def anyio_backend(self) -> str:
@@ -100,7 +103,7 @@ class UsesAdapter:
             seconds=self.seconds,
             on_part=on_part,
         )
-        assert broken(record) == []
+        assert broken(record, without=() if self.rereads else (TOOLS_ANEW,)) == []
         return record
 
 
