@@ -28,21 +28,7 @@ _LATE = "what is refused in the last commit is told too late: the run ends well 
 _END = "an end that no log takes raises out of start_run, and the session stays open until its lease is over"
 _UNCHECKED = "a field of the wrong type raises out of start_run, before any codec has seen the part"
 
-NOT_YET = {
-    "calls-on-after-stop": "a call announced after Stop is dropped; its outcome then counts as one of an unknown call",
-    "changes-the-input-in-place": "the tool runs with an input that the log does not show",
-    "exits-when-closed": "sys.exit in an adapter's clean-up comes out of start_run",
-    "raises-what-has-no-text": "the text of the adapter's error is made unguarded, and start_run raises",
-    "yields-a-call-id-that-is-a-list": _UNCHECKED,
-    "yields-an-error-that-is-an-exception": _END,
-    "yields-an-id-that-is-a-number": _LATE,
-    "yields-an-object-as-metadata": _LATE,
-    "yields-an-unknown-error-code": _END,
-    "yields-an-unknown-reason": _END,
-    "yields-reasoning-that-is-none": _UNCHECKED,
-    "yields-text-that-is-bytes": _LATE,
-    "yields-text-that-is-none": _UNCHECKED,
-}
+NOT_YET: dict[str, str] = {}
 """What runs do not survive yet, and how it shows."""
 
 

@@ -1,7 +1,7 @@
 """The contract between talkfold and the agent behind a conversation.
 
 An adapter owns the model and tool loop and reports what happens as a stream of parts; everything else stores and
-renders them. What every adapter does (``talkfold.testing`` will check it):
+renders them. What every adapter does (``talkfold.testing.adapter_contract`` checks it):
 
 - **Messages.** Each assistant message begins with ``message-start``; text, reasoning and calls name it by its id.
 - **Calls.** One at a time. Yield ``tool-call``, then await ``request.call_tool``, then yield ``tool-result`` or

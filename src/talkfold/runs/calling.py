@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from copy import deepcopy
 from typing import TypeAlias
 
 import anyio
@@ -67,7 +68,9 @@ class Calling:
             await self._log_call(part)
 
     async def _log_call(self, part: ToolCall) -> MadeCall | None:
-        call = MadeCall(part, self._with_own_id(part), self._within)
+        # A copy: what runs, and what a person agreed to, is what the log shows, whatever the agent does to its own.
+        own = replace(part, input=deepcopy(part.input), provider_metadata=deepcopy(part.provider_metadata))
+        call = MadeCall(part, self._with_own_id(own), self._within)
         number = await self._run.commit(Part(call.logged, self._within))
         if number is None:
             return None
@@ -91,8 +94,8 @@ class Calling:
         calls = self._made.get(part.id)
         call = next((each for each in reversed(calls or ()) if each.outcome is None), calls[-1] if calls else None)
         if call is None:
-            self._run.fault("unknown-call", f"an outcome for {part.id!r}, which is no call of this agent")
-            if not self._run.stopping:
+            if not self._run.stopping:  # else: the call itself came after Stop
+                self._run.fault("unknown-call", f"an outcome for {part.id!r}, which is no call of this agent")
                 await self._run.commit(Part(part, self._within))
             return
         outcome = replace(part, id=call.logged.id)
@@ -130,14 +133,13 @@ class Calling:
                 return _stopped(self._run, request.name)
             if self.over:
                 return error_output("cancelled", f"{request.name}: the agent has ended its turn")
-            call = next((each for each in reversed(self._made.get(request.id, ())) if not each.begun), None)
+            said = next((each for each in reversed(self._made.get(request.id, ())) if not each.begun), None)
             try:
-                if call is None:
-                    call = await self._unsaid(request)
-                    if isinstance(call, ToolOutput):
-                        return call
+                call = said or await self._unsaid(request)
+                if isinstance(call, ToolOutput):
+                    return call
                 call.begun = True
-                if call.said.name != request.name or not same_json(call.said.input, request.input):
+                if call.logged.name != request.name or not same_json(call.logged.input, request.input):
                     self._run.fault(
                         "changed-call", f"the call {request.id!r} was made with other arguments than it has"
                     )

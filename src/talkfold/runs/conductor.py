@@ -178,15 +178,17 @@ class Conductor:
     async def _close(self) -> None:
         context = self._context
         cause = self._cause or "agent"
+        context.journal.weed()
         end = self._said.part if self._said else Finish("aborted")
+        if None in context.broken and not context.stopping:
+            end = context.broken[None]
         self._context.controller.abort(cause)  # whatever still runs: nothing more is logged for it
         rows = self._turn.closing(end)
         faults = tuple(context.faults.values())
         try:
             number = await context.journal.release(_with_meta(rows, self._meta(cause, faults)))
         except Exception as error:
-            if self.failure is None:
-                raise
+            context.journal.fail(error)
             lost = isinstance(error, LeaseLost)
             level = logging.WARNING if lost else logging.ERROR
             _log.log(

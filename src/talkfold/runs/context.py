@@ -71,7 +71,7 @@ class RunContext:
         self.outbox = Outbox()
         self.controller = AbortController()
         self.faults: dict[AgentFaultCode, AgentFault] = {}
-        self.broken: RunError | None = None
+        self.broken: dict[str | None, RunError] = {}  # by ``within``: the turns whose agent yielded what no log takes
         self.dropped = 0
         self.open: dict[int, MadeCall] = {}
         self._waits: dict[int, _Wait] = {}
@@ -118,8 +118,8 @@ class RunContext:
         """An action of this run that no log takes."""
         kind = type(action.part).__name__ if type(action) is Part else type(action).__name__
         self.fault("unstorable-part", f"a {kind} cannot be stored: {error}")
-        if self.broken is None:
-            self.broken = RunError(f"The agent yielded a {kind} that cannot be stored: {error}"[:_SHORT])
+        within = action.within if type(action) is Part else None
+        self.broken.setdefault(within, RunError(f"The agent yielded a {kind} that cannot be stored: {error}"[:_SHORT]))
 
     # ---- waiting for somebody outside --------------------------------------------------------------------
 

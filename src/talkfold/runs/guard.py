@@ -21,7 +21,7 @@ from .output import ToolErrorCode, ToolOutput, error_output
 from .signal import AbortController, AbortSignal
 from .threads import to_loop
 
-__all__ = ("failure", "guarded")
+__all__ = ("error_text", "failure", "guarded")
 
 _log = logging.getLogger(__name__)
 _MAX_REASON = 2_000
@@ -112,13 +112,14 @@ def failure(name: str, error: BaseException) -> ToolOutput:
     if isinstance(error, get_cancelled_exc_class()):
         return error_output("cancelled", f"{name}: the tool cancelled itself")
     code: ToolErrorCode = "failed" if isinstance(error, Exception) else "unavailable"
-    return error_output(code, f"{name}: {_reason(error)}")
+    return error_output(code, f"{name}: {error_text(error)}")
 
 
-def _reason(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
+    """An exception in one line, of 2,000 characters at most: its kind and its text, of a group those of its members."""
     if isinstance(error, BaseExceptionGroup):
         inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        return "; ".join(map(_reason, inner))[:_MAX_REASON]
+        return "; ".join(map(error_text, inner))[:_MAX_REASON]
     try:
         text = str(error)
     except Exception:

@@ -18,6 +18,7 @@ import anyio
 from anyio import CancelScope
 
 from ..actions import AgentStreamPart, Part, Reasoning, SessionAction, TextDelta
+from ..codec import encode_action
 from ..errors import (
     CallNotWaiting,
     InvalidAction,
@@ -33,9 +34,9 @@ from ..model import Json
 from ..store.lease import Hold, Waiting
 from ..store.protocol import SessionStore
 
-__all__ = ("Journal",)
+__all__ = ("UNSTORABLE", "Journal")
 
-_UNSTORABLE = (InvalidAction, InvalidJson, NotJsonValue, TooDeep, TooLarge)
+UNSTORABLE = (InvalidAction, InvalidJson, NotJsonValue, TooDeep, TooLarge)
 """What a store says of an action that no log takes: the fault of whoever made it, and nothing was written."""
 
 _MOST_WAITING = 4_096
@@ -139,25 +140,30 @@ class Journal:
             await self._landed(last, last)
 
     async def release(self, actions: Sequence[Loggable]) -> int:
-        """Write what waits, then the last actions, and give the lease back. Returns the newest number."""
+        """Write what waits and the last actions, and give the lease back, in one commit. Returns the newest number."""
         try:
             async with self._alone():
                 rows = [*self._waiting, *actions]
                 self._waiting, self._text = [], 0
-                try:
-                    return await self._release(rows)
-                except _UNSTORABLE:  # one of those that waited: each alone, and that one is told
-                    for row in rows[: len(rows) - len(actions)]:
-                        await self._append([row])
-                    return await self._release(actions)
+                last = await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)
+                await self._landed(last - len(rows) + 1, last)
+                return last
         finally:
             self._released = True
             self._tell_progress()
 
-    async def _release(self, rows: Sequence[Loggable]) -> int:
-        last = await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)
-        await self._landed(last - len(rows) + 1, last)
-        return last
+    def weed(self) -> None:
+        """Take out of what waits everything that no log takes (``refused`` is told): before the end is decided."""
+        self._waiting = [row for row in self._waiting if self._is_storable(row)]
+
+    def _is_storable(self, row: Loggable) -> bool:
+        action = _typed(row)
+        try:
+            encode_action(action)
+        except UNSTORABLE as error:
+            self._refused(action, error)
+            return False
+        return True
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None]:
@@ -168,7 +174,7 @@ class Journal:
             with CancelScope(shield=True):
                 try:
                     yield
-                except (CallNotWaiting, *_UNSTORABLE):
+                except (CallNotWaiting, *UNSTORABLE):
                     raise
                 except Exception as error:
                     self.fail(error)
@@ -211,7 +217,7 @@ class Journal:
             rows, self._waiting, self._text = self._waiting, [], 0
             try:
                 await self._append(rows)
-            except _UNSTORABLE:
+            except UNSTORABLE:
                 for row in rows:
                     await self._append([row])
             self._tell_progress()
@@ -226,14 +232,11 @@ class Journal:
                 tries += 1
                 if tries == 3:
                     raise
-            except _UNSTORABLE as error:
+            except UNSTORABLE as error:
                 if len(rows) > 1:
                     raise
                 self._committed += 1
-                row = rows[0]
-                action = row.action if isinstance(row, Entry) else row
-                assert not isinstance(action, bytes)  # only typed actions are ever put down
-                self._refused(action, error)
+                self._refused(_typed(rows[0]), error)
                 return
         for position in self._asked:
             if self._committed < position <= self._committed + len(rows):
@@ -272,8 +275,13 @@ class Journal:
             raise self.failure
 
 
+def _typed(row: Loggable) -> SessionAction:
+    action = row.action if isinstance(row, Entry) else row
+    assert not isinstance(action, bytes)  # only typed actions are ever put down
+    return action
+
+
 def _characters(action: SessionAction) -> int:
     part: AgentStreamPart | None = action.part if type(action) is Part else None
-    if type(part) is TextDelta:
-        return len(part.delta)
-    return len(part.text) if type(part) is Reasoning else 0
+    text: object = part.delta if type(part) is TextDelta else part.text if type(part) is Reasoning else None
+    return len(text) if isinstance(text, str) else 0  # what is no text is refused when it is written

@@ -26,12 +26,15 @@ from ..actions import (
     ToolError,
     ToolResult,
 )
+from ..codec import encode_action
 from ..healing import heal
 from ..model import AgentMessage, ErrorCode
 from .adapter import AgentAdapter, AgentRunRequest, WebAgent, logged_part
 from .calling import Calling
 from .context import MadeCall, RunContext
 from .events import AgentEnded, AgentStarted, begin, told
+from .guard import error_text
+from .journal import UNSTORABLE
 from .output import ToolOutput, error_output, output_of
 from .subagents import SubAgent, briefing
 from .tools import Toolbox
@@ -60,6 +63,9 @@ class Ending(Struct, frozen=True):
 
 
 _Terminal: TypeAlias = Finish | RunError
+
+_STORED_AT_ONCE = frozenset({ToolCall, ToolResult, ToolError, Finish, RunError})
+"""The parts after which something is done that must not be done for a part which the log refuses."""
 
 
 class Turn:
@@ -112,8 +118,8 @@ class Turn:
         return Ending(end, "".join(self._text))
 
     def _without_end(self) -> _Terminal:
-        if self._run.broken is not None:
-            return self._run.broken
+        if self._within in self._run.broken:
+            return self._run.broken.pop(self._within)
         if self._run.stopping:
             return Finish("aborted")
         self._run.fault("no-end", "the agent's parts ended without finish or error")
@@ -140,8 +146,9 @@ class Turn:
         except Exception as error:
             self._raised(error)
             return
-        async with _closed_at_end(cast("AsyncIterator[Any]", stream)) as parts:
-            while self._end is None and self._run.broken is None:
+        part: Any = None
+        async with self._closed_at_end(cast("AsyncIterator[Any]", stream)) as parts:
+            while self._end is None and self._within not in self._run.broken:
                 try:
                     part = await parts.__anext__()
                 except StopAsyncIteration:
@@ -155,9 +162,25 @@ class Turn:
                 self.parts += 1
                 if not self.parts % _BREATH:
                     await checkpoint()
-            if self._end is not None:
-                self._calling.over = True
+            self._calling.over = True
+            if self._end is not None and self._end is part:
                 await self._drain(parts)
+
+    @asynccontextmanager
+    async def _closed_at_end(self, stream: AsyncIterator[Any]) -> AsyncGenerator[AsyncIterator[Any]]:
+        """An async generator is closed where it was read, so that its clean-up runs inside the run and not later."""
+        try:
+            yield stream
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                try:
+                    with anyio.move_on_after(_DRAIN_SECONDS):
+                        await close()
+                except BaseException as error:
+                    if not self._is_its_own(error):
+                        raise
+                    _log.warning("run %s: the agent raised %s while it was closed", self._run.run_id, error_text(error))
 
     def _is_its_own(self, error: BaseException) -> bool:
         """Whether the adapter raised it, and not the run that cancels it, its log that fails, or the person."""
@@ -169,7 +192,7 @@ class Turn:
         if self._run.stopping:  # the usual way to come to an end after Stop
             _log.info("run %s: the agent raised %r after %s", self._run.run_id, error, self._run.signal.reason)
             return
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        text = error_text(error)
         self._run.fault("agent-raised", f"the agent raised {text}")
         _log.warning("run %s: the agent raised", self._run.run_id, exc_info=error)
         code: ErrorCode | None = "network" if isinstance(error, _NETWORK) else None
@@ -202,26 +225,36 @@ class Turn:
             if self._around and kind is not StepFinish:
                 self._note_text(part)
             await run.say(part, self._within)
-        elif kind is ToolCall:
-            if run.stopping:
-                run.dropped += 1
+        elif kind in _STORED_AT_ONCE:
+            part = logged_part(part)
+            try:
+                encode_action(Part(part))  # nothing is done about a part before it is one that a log takes
+            except UNSTORABLE as error:
+                run.refused(Part(part, self._within), error)
                 return
-            self._text.clear()
-            await self._calling.said(cast("ToolCall", part))
-        elif kind is ToolResult or kind is ToolError:
-            await self._calling.ended(cast("ToolResult | ToolError", logged_part(part)))
-        elif kind is Finish or kind is RunError:
-            self._end = cast("_Terminal", part)
+            if isinstance(part, ToolCall):
+                await self._take_call(part)
+            elif isinstance(part, ToolResult | ToolError):
+                await self._calling.ended(part)
+            elif isinstance(part, Finish | RunError):
+                self._end = part
         else:
             run.fault("not-a-part", f"the agent yielded a {kind.__name__}, which is no stream part")
             self._end = RunError(f"The agent yielded a {kind.__name__}, which is no stream part.")
+
+    async def _take_call(self, part: ToolCall) -> None:
+        if self._run.stopping:
+            self._run.dropped += 1
+            return
+        self._text.clear()
+        await self._calling.said(part)
 
     def _note_text(self, part: AgentStreamPart) -> None:
         """A sub-agent's answer is what it says in its last message, after its last call."""
         if isinstance(part, MessageStart):
             self._text.clear()
         elif isinstance(part, TextDelta):
-            self._text.append(part.delta)
+            self._text.append(str(part.delta))  # what is no text will be refused
 
     # ---- sub-agents --------------------------------------------------------------------------------------
 
@@ -240,12 +273,14 @@ class Turn:
             agent=agent.agent,
             around=(*self._around, call),
         )
+        run.broken.pop(call.logged.id, None)  # an older call may have had this id
         ending = await turn.play(messages)
         rows = turn.closing(ending.part)
         if not run.stopping:
             for row in rows:
                 await run.commit(row)
-        return _delegate_output(name, ending)
+        late = run.broken.pop(call.logged.id, None)  # only the last commit told of it
+        return _delegate_output(name, Ending(late, "") if late else ending)
 
 
 def _delegate_output(name: str, ending: Ending) -> ToolOutput:
@@ -263,18 +298,3 @@ def _delegate_output(name: str, ending: Ending) -> ToolOutput:
 def reason_of(end: Finish | RunError) -> Any:
     """A terminal part's reason in one word."""
     return "error" if isinstance(end, RunError) else end.reason
-
-
-@asynccontextmanager
-async def _closed_at_end(stream: AsyncIterator[Any]) -> AsyncGenerator[AsyncIterator[Any]]:
-    """An async generator is closed where it was read, so that its clean-up runs inside the run and not later."""
-    try:
-        yield stream
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            try:
-                with anyio.move_on_after(_DRAIN_SECONDS):
-                    await close()
-            except Exception as error:
-                _log.warning("the agent raised while it was closed: %r", error)

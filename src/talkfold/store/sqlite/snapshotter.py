@@ -24,14 +24,21 @@ __all__ = (
 
 _LOG = logging.getLogger("talkfold.store")
 _MOST_KNOWN = 1_000
+_MOST_HELD = 32 * 1024 * 1024
+"""Of how many bytes of log the states are kept, so that the next snapshot need not read the last one."""
 
 
 class _Last(NamedTuple):
-    """A session's newest snapshot, its state, and the size of the log at which to look again."""
+    """A session's newest snapshot, its state (where it is kept), and the size of the log at which to look again."""
 
     snapshot: Snapshot | None
     state: SessionState | None
     due: int
+
+
+def _due(size: int) -> int:
+    """When to take the next snapshot. A long log may have a longer tail: reading its state takes longer anyway."""
+    return size + max(SNAPSHOT_BYTES, size // 32)
 
 
 def put_snapshot(tx: Transaction, snapshot: Snapshot) -> None:
@@ -49,6 +56,7 @@ class Snapshotter:
         self._reader = reader
         self._writer = writer
         self._last: OrderedDict[int, _Last] = OrderedDict()
+        self._held = 0
         self._due: dict[int, tuple[int, int]] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -63,7 +71,7 @@ class Snapshotter:
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     def forget(self, key: int) -> None:
-        self._last.pop(key, None)
+        self._held -= _weight(self._last.pop(key, None))
         self._due.pop(key, None)
 
     async def _work(self) -> None:
@@ -81,7 +89,7 @@ class Snapshotter:
 
     async def _take(self, key: int, number: int, size: int) -> None:
         last = self._last.get(key)
-        if last is None:
+        if last is None or (last.snapshot is not None and last.state is None):
             last = await self._reader.run(partial(_newest, key=key, at=number))
         if size < last.due:
             self._remember(key, last)
@@ -100,19 +108,30 @@ class Snapshotter:
             self._remember(key, last._replace(due=size + grown))
             return
         await self._writer.submit(partial(put_snapshot, snapshot=made))
-        self._remember(key, _Last(made, warm.state, size + SNAPSHOT_BYTES))
+        self._remember(key, _Last(made, warm.state, _due(size)))
 
     def _remember(self, key: int, last: _Last) -> None:
+        self._held += _weight(last) - _weight(self._last.get(key))
         self._last[key] = last
         self._last.move_to_end(key)
         while len(self._last) > _MOST_KNOWN:
-            self._last.popitem(last=False)
+            self._held -= _weight(self._last.popitem(last=False)[1])
+        for oldest, kept in self._last.items():
+            if self._held <= _MOST_HELD:
+                break
+            self._held -= _weight(kept)
+            self._last[oldest] = kept._replace(state=None)
 
     async def close(self) -> None:
         """Finish the snapshot in hand and take no more."""
         self._closed = True
         if self._task is not None:
             await asyncio.wait([self._task])
+
+
+def _weight(last: _Last | None) -> int:
+    """The bytes of the log whose state is kept."""
+    return last.snapshot.size if last is not None and last.snapshot is not None and last.state is not None else 0
 
 
 def _newest(connection: sqlite3.Connection, *, key: int, at: int) -> _Last:
@@ -126,4 +145,4 @@ def _newest(connection: sqlite3.Connection, *, key: int, at: int) -> _Last:
     if row is None:
         return _Last(None, None, SNAPSHOT_BYTES)
     snapshot = Snapshot(*row)
-    return _Last(snapshot, warm.state, snapshot.size + SNAPSHOT_BYTES)
+    return _Last(snapshot, warm.state, _due(snapshot.size))
