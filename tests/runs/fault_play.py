@@ -18,6 +18,7 @@ from talkfold import AgentStreamPart, Finish, MessageStart, Reasoning, StepFinis
 from talkfold.runs import (
     AgentAdapter,
     AgentRunRequest,
+    Run,
     RunEnding,
     RunSettings,
     SubAgent,
@@ -200,7 +201,6 @@ async def play(
 ) -> Outcome:
     """Play a cell in a session of its own. Never raises what the run raises: that is in the outcome."""
     await store.create(session_id)
-    ending: list[RunEnding | None] = [None]
     raised: str | None = None
     async with anyio.create_task_group() as tasks:
         scope = anyio.CancelScope()
@@ -217,19 +217,17 @@ async def play(
 
         async def caller() -> None:
             adapter, around = team(cell.level, lines, session_id, cell=cell, here=here)
-            async with start_run(store, session_id, adapter, text="Mark it.", settings=SETTINGS, **around) as run:
-                try:
-                    if cell.fault.name.endswith("caller-raises"):
-                        await here.caller_raises.wait()
-                        raise KeyError("mine")
-                    async for _ in run:
-                        pass
-                    await run.wait()
-                finally:
-                    ending[0] = None
-                    kept.append(run)
+            around |= {"text": "Mark it.", "message_id": "u1", "settings": SETTINGS}
+            async with start_run(store, session_id, adapter, **around) as run:
+                kept.append(run)
+                if cell.fault.name.endswith("caller-raises"):
+                    await here.caller_raises.wait()
+                    raise KeyError("mine")
+                async for _ in run:
+                    pass
+                await run.wait()
 
-        kept: list[Any] = []
+        kept: list[Run] = []
         try:
             with scope:
                 if cell.fault.native:
