@@ -24,6 +24,7 @@ from talkfold import (
 )
 from talkfold.runs import (
     AgentRunRequest,
+    CallAnswered,
     CallParked,
     ClientTools,
     ParkedCall,
@@ -303,6 +304,8 @@ async def test_a_nested_call_waits_and_is_answered_like_any_other(store: Session
         await approve(store, session.id, "c1", {"amount": 5})
         await run.wait()
     assert paid == [{"amount": 5}]
+    (answered,) = [event for event in events if isinstance(event, CallAnswered)]
+    assert (answered.waiting, answered.decision) == (found.waiting, "approved")
     assert [event for event in events if isinstance(event, CallParked)] == [CallParked(run.id, found.waiting)]
     await at_rest(store, session.id)
 

@@ -86,7 +86,7 @@ async def test_a_person_says_yes(store: SessionStore, traces: Traces) -> None:
     attributes = dict(event.attributes or {})
     assert attributes.pop("talkfold.wait.expires") > 1_600_000_000_000
     assert attributes == {"talkfold.wait.kind": "approval"}
-    assert "talkfold.wait.seconds" not in about(span)
+    assert 0 <= about(span)["talkfold.wait.seconds"] < 5
 
 
 async def test_a_person_says_no(store: SessionStore, traces: Traces) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import get_args
 
 import anyio
 
@@ -13,7 +14,7 @@ from ..errors import CallNotWaiting, TalkfoldError
 from ..log import LoggedAction
 from ..model import Json
 from ..store.lease import Waiting, WaitKind
-from .events import AgentFault, AgentFaultCode, CallParked, Observe, told
+from .events import AgentFault, AgentFaultCode, CallAnswered, CallParked, Decision, Observe, told
 from .journal import Journal
 from .outbox import Outbox
 from .signal import AbortController, AbortSignal
@@ -22,6 +23,7 @@ __all__ = ("MadeCall", "RunContext", "ends_call")
 
 _log = logging.getLogger(__name__)
 _SHORT = 300
+_DECISIONS = get_args(Decision)
 
 
 @dataclass(eq=False, slots=True)
@@ -48,6 +50,7 @@ class _Wait:
     call: MadeCall
     over: anyio.Event = field(default_factory=anyio.Event)
     answer: SessionAction | None = None
+    decision: Decision = "answered"
 
 
 class RunContext:
@@ -144,11 +147,15 @@ class RunContext:
             for action in phase:
                 self.outbox.put(action)
             told(self.observe, CallParked(self.run_id, waiting))
+            begun = anyio.current_time()
             with anyio.move_on_after(seconds):
                 await wait.over.wait()
             if not wait.over.is_set():
                 await self._expire(call, seconds or 0)
                 await wait.over.wait()
+            if wait.answer is not None:
+                waited = anyio.current_time() - begun
+                told(self.observe, CallAnswered(self.run_id, waiting, wait.decision, waited))
             return wait.answer
         finally:
             unsubscribe()
@@ -161,12 +168,12 @@ class RunContext:
             await self.journal.answer(late, call.number, {"answers": call.number, "decision": "expired"})
         except CallNotWaiting:
             return  # somebody was quicker: the answer is on its way here, or a Stop is
-        self._answered(call.number, late)
+        self._answered(call.number, late, "expired")
 
     def _open_of(self, name: str) -> list[MadeCall]:
         return [call for call in self.open.values() if call.logged.name == name]
 
-    def _answered(self, number: int, action: SessionAction) -> None:
+    def _answered(self, number: int, action: SessionAction, decision: Json) -> None:
         wait = self._waits.get(number)
         if wait is None or wait.answer is not None:
             return
@@ -174,6 +181,8 @@ class RunContext:
         if wait.call.outcome is not None:
             self.open.pop(number, None)
         wait.answer = action
+        if decision in _DECISIONS:
+            wait.decision = decision
         self.outbox.put(action)
         wait.over.set()
 
@@ -182,7 +191,7 @@ class RunContext:
         number: Json = None if row.meta is None else row.meta.get("answers")
         if row.run != self.run_id or type(number) is not int or number not in self._waits:
             return False
-        self._answered(number, row.action)
+        self._answered(number, row.action, row.meta and row.meta.get("decision"))
         return True
 
 

@@ -23,10 +23,12 @@ __all__ = (
     "AgentFault",
     "AgentFaultCode",
     "AgentStarted",
+    "CallAnswered",
     "CallEnded",
     "CallParked",
     "CallProgress",
     "CallStarted",
+    "Decision",
     "Observation",
     "Observe",
     "RunCause",
@@ -42,6 +44,9 @@ _log = logging.getLogger(__name__)
 RunCause: TypeAlias = Literal["agent", "stop", "cancelled", "raised", "lease-lost", "store", "refused"]
 """Why a run ended: by what its agent said, by a stop that anybody logged, because its caller was cancelled or raised,
 because its lease was lost, or because the store failed. Refused: it never began."""
+
+Decision: TypeAlias = Literal["approved", "denied", "answered", "expired"]
+"""How a call that waited was answered: by a person's yes or no, by the client's result, or by nobody in time."""
 
 AgentFaultCode: TypeAlias = Literal[
     "agent-raised",
@@ -131,6 +136,15 @@ class CallParked(Struct, frozen=True, rename="camel"):
     waiting: Waiting
 
 
+class CallAnswered(Struct, frozen=True, rename="camel"):
+    """The call that waited was answered, after so many seconds; none of this when the run ended meanwhile."""
+
+    run: str
+    waiting: Waiting
+    decision: Decision
+    seconds: float
+
+
 class CallProgress(Struct, frozen=True, rename="camel"):
     """A tool tells how far it is. Told in the thread that the tool runs in."""
 
@@ -151,7 +165,15 @@ class CallEnded(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 RunEvent: TypeAlias = (
-    RunStarted | RunEnded | AgentStarted | AgentEnded | CallStarted | CallParked | CallProgress | CallEnded
+    RunStarted
+    | RunEnded
+    | AgentStarted
+    | AgentEnded
+    | CallStarted
+    | CallParked
+    | CallAnswered
+    | CallProgress
+    | CallEnded
 )
 
 

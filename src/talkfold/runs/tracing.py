@@ -12,11 +12,10 @@ repository, and still in development. A run and each of its sub-agents is an ``i
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import Token
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 try:
     from opentelemetry import trace
@@ -26,12 +25,11 @@ except ImportError as error:
     raise ImportError("talkfold.runs.tracing needs the OpenTelemetry API: pip install 'talkfold[otel]'") from error
 
 from .._version import __version__
-from ..calls import CANCELLED_MARK
 from ..model import DELEGATE_PREFIX, Json
-from ..store.lease import Waiting
 from .events import (
     AgentEnded,
     AgentStarted,
+    CallAnswered,
     CallEnded,
     CallParked,
     CallProgress,
@@ -44,10 +42,7 @@ from .events import (
 )
 from .output import ToolErrorCode
 
-__all__ = ("Decision", "OpenTelemetry")
-
-Decision: TypeAlias = Literal["approved", "denied", "answered", "expired"]
-"""What became of a parked call: a person's yes or no, the client's result, or nobody's answer in time."""
+__all__ = ("OpenTelemetry",)
 
 _Attributes: TypeAlias = dict[str, str | int | float]
 _Key: TypeAlias = tuple[str, str | None, str | None]
@@ -55,7 +50,7 @@ _Key: TypeAlias = tuple[str, str | None, str | None]
 _RUN: _Key = ("agent", None, None)
 
 _FAILED: frozenset[RunCause] = frozenset({"cancelled", "raised", "lease-lost", "store", "refused"})
-"""Ends of a run that are errors of its span. A stop, a reset and another turn are what somebody wanted."""
+"""Ends of a run that are errors of its span. A stop is what somebody wanted."""
 
 _CODE = re.compile(r"Error \[(\w+)\] ")
 _CODES = frozenset(get_args(ToolErrorCode))
@@ -91,6 +86,8 @@ class OpenTelemetry:
                 return self._call_started(run, event)
             case CallParked():
                 self._parked(run, event)
+            case CallAnswered():
+                self._answered(run, event)
             case CallProgress():
                 pass  # as often as the tool likes: too much for a span
             case CallEnded():
@@ -150,13 +147,18 @@ class OpenTelemetry:
 
     # ---- what happens and ends ---------------------------------------------------------------------------
 
+    def _answered(self, run: _Run, event: CallAnswered) -> None:
+        work = run.call(event.waiting.number)
+        if work is not None:
+            said: _Attributes = {"talkfold.wait.decision": event.decision, "talkfold.wait.seconds": event.seconds}
+            work.span.set_attributes(said)
+
     def _parked(self, run: _Run, event: CallParked) -> None:
         waiting = event.waiting
-        work = next((work for work in run.open if work.number == waiting.number), None)
+        work = run.call(waiting.number)
         if work is None:
             return
-        work.parked = waiting
-        work.parked_at = time.monotonic()
+        work.span.set_attribute("talkfold.wait.kind", waiting.kind)
         attributes: _Attributes = {"talkfold.wait.kind": waiting.kind}
         if waiting.expires is not None:
             attributes["talkfold.wait.expires"] = waiting.expires
@@ -169,8 +171,6 @@ class OpenTelemetry:
         if work is None:
             return
         work.span.set_attribute("talkfold.call.state", event.state)
-        if work.parked is not None:
-            work.span.set_attributes(_wait(work.parked, event, time.monotonic() - work.parked_at))
         self._end(work.span, _tool_error(event.error) if event.state == "error" else None, event.error)
 
     def _agent_ended(self, run: _Run, event: AgentEnded) -> None:
@@ -209,8 +209,6 @@ class _Work:
         self.key = key
         self.span = span
         self.number = number
-        self.parked: Waiting | None = None
-        self.parked_at = 0.0
 
     @property
     def meta(self) -> Mapping[str, Json]:
@@ -255,6 +253,10 @@ class _Run:
         inner = next((work for work in reversed(self.open) if work.key[:2] == around[:2]), self.open[0])
         return trace.set_span_in_context(inner.span)
 
+    def call(self, number: int) -> _Work | None:
+        """The open call whose action has this number in the log."""
+        return next((work for work in self.open if work.number == number), None)
+
     def take(self, key: _Key) -> _Work | None:
         """The work that has ended, out of the open ones. An agent makes one call at a time: no key is there twice."""
         found = next((work for work in self.open[1:] if work.key == key), None)
@@ -285,25 +287,3 @@ def _tool_error(text: str | None) -> str:
     """The class of a call's error: its code, where the text begins with one, else what MCP's conventions say."""
     found = _CODE.match(text or "")
     return found[1] if found and found[1] in _CODES else "tool_error"
-
-
-def _wait(waiting: Waiting, ended: CallEnded, seconds: float) -> _Attributes:
-    """What can be told of a wait when its call has ended."""
-    decision = _decision(waiting, ended)
-    attributes: _Attributes = {"talkfold.wait.kind": waiting.kind}
-    if decision is not None:
-        attributes["talkfold.wait.decision"] = decision
-        if decision != "approved":  # else the tool ran after it
-            attributes["talkfold.wait.seconds"] = seconds
-    return attributes
-
-
-def _decision(waiting: Waiting, ended: CallEnded) -> Decision | None:
-    text = ended.error or ""
-    if text.startswith(f"Error [timeout] {waiting.name}: nobody answered"):
-        return "expired"
-    if text.startswith(f"{CANCELLED_MARK} {waiting.name}: the person declined"):
-        return "denied"
-    if ended.state == "cancelled":
-        return None  # by Stop, before the answer or after it
-    return "approved" if waiting.kind == "approval" else "answered"
