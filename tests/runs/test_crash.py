@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,39 @@ def test_killed_sixty_times(world: World) -> None:
 @pytest.mark.timeout(1_800)
 def test_killed_five_hundred_times(world: World) -> None:
     kill_often(world, 500, seed=500)
+
+
+# ---- interrupted ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupted_process_leaves_a_session_that_goes_on(world: World, times: int) -> None:
+    """Ctrl-C: the run says its end itself. Whoever presses twice may leave that to the next opener."""
+    chance = random.Random(times)
+    sessions = [f"s{number}" for number in range(15)]
+    world.make(*sessions)
+    aborted = 0
+    for session in sessions:
+        pid = world.crew.do("run", session, run="first", pace=0.005)
+        world.crew.hears(pid, "begun")
+        time.sleep(chance.random() * 0.08)
+        for _ in range(times):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+            time.sleep(chance.random() * 0.003)
+        world.crew.gone(pid, 3)
+        opened = world.crew.asks("open", "opened", session)
+        assert (opened["status"], opened["run"]) == ("idle", None)
+        rows = world.log(session)
+        assert len(settling(rows)) == opened["settled"] <= times - 1
+        if rows[-1].action == Part(Finish("aborted")):
+            assert rows[-1].meta is not None
+            assert rows[-1].meta["cause"] == "cancelled"
+            aborted += 1
+        again = world.crew.asks("run", "ended", session, run="second")
+        assert again["ending"]["part"] == {"type": "finish", "reason": "stop"}, again
+        nothing_ran_twice(world, session, world.log(session))
+    assert times == 2 or aborted > 7, "too few were interrupted at work for this to mean anything"
 
 
 # ---- frozen, and without its database ------------------------------------------------------------------------

@@ -144,3 +144,28 @@ class TestTheDatabase:
         for cell, each in zip(wanted, found, strict=True):
             wrong += [f"{cell.name}: {text}" for text in (*each.problems, *judged(struck, outcomes[cell.name], each))]
         assert wrong == []
+
+
+@pytest.mark.anyio
+async def test_a_store_that_is_closed_under_the_runs_ends_them(store_kind: str, tmp_path: Path) -> None:
+    wanted, lines = cells(PAUSES), tmp_path / "lines"
+    outcomes: dict[str, Outcome] = {}
+    waiting: list[Here] = []
+    path = "memory:" if store_kind == "memory" else tmp_path / "chat.db"
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            async with open_store(path) as store:
+
+                async def one(cell: Cell) -> None:
+                    outcomes[cell.name] = await play(cell, store, cell.name, lines, flood=0, paused=waiting.append)
+
+                for cell in wanted:
+                    tasks.start_soon(one, cell)
+                while len(waiting) < len(wanted):  # noqa: ASYNC110 - many runs, one look
+                    await anyio.sleep(0.01)
+                for here in waiting:
+                    await here.reached.wait()
+            for here in waiting:
+                here.go_on.set()
+    assert {outcome.raised for outcome in outcomes.values()} == {"StoreClosed"}
+    assert {outcome.ending and outcome.ending.cause for outcome in outcomes.values()} == {"store"}
