@@ -14,6 +14,7 @@ import pytest
 from talkfold.cli.app import run
 from talkfold.cli.commands import COMMANDS
 from talkfold.codec import MAX_ACTION_BYTES, MAX_DEPTH
+from talkfold.store.lease import LEASE_SECONDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -27,9 +28,9 @@ def blocks(language: str) -> list[str]:
 def test_its_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     examples = blocks("python")
-    assert len(examples) == 2
+    assert len(examples) == 3
     code = "\n".join(examples)
-    assert code.count("assert ") >= 5
+    assert code.count("assert ") >= 7
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
@@ -46,7 +47,7 @@ def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         for line in block.splitlines()
         if line.startswith("talkfold ")
     ]
-    assert len(commands) == 8
+    assert len(commands) == 10
     for command in commands:
         assert run(command) == 0, command
     assert "Traceback" not in capsys.readouterr().err
@@ -66,9 +67,10 @@ def test_its_links_lead_somewhere() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_its_limits_are_the_codecs() -> None:
+def test_its_limits_are_those_of_the_code() -> None:
     assert f"{MAX_ACTION_BYTES // 2**20} MiB" in README
     assert f"{MAX_DEPTH} levels" in README
+    assert f"after {LEASE_SECONDS:g} seconds" in README
 
 
 def test_the_changelog_names_every_command() -> None:

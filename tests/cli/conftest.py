@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from cli_world import CHATS, ORDER, Result, Talkfold, jsonl
 
+from talkfold.actions import MessageStart, Part, Send, ToolCall, ToolPhase
 from talkfold.cli.app import run
+from talkfold.store import Hold, Waiting, open_store
+from talkfold.store.protocol import SessionStore
 
 
 @pytest.fixture
@@ -43,3 +48,25 @@ def world(talkfold: Talkfold, tmp_path: Path) -> Talkfold:
     assert talkfold("import", "order.jsonl").code == 0
     assert talkfold("import", "--format", "openai", "-", stdin=jsonl(CHATS)).code == 0
     return talkfold
+
+
+@pytest.fixture
+def waiting(world: Talkfold, tmp_path: Path) -> Iterator[Talkfold]:
+    """The same, and ``order-18``, whose run lives: its call ``c1`` waits for a person."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(open_store(tmp_path / "chat.db")) as store,
+    ):
+        portal.call(_park, store)
+        yield world
+
+
+async def _park(store: SessionStore) -> None:
+    hold = Hold("run-1", 600)
+    await store.create("order-18")
+    await store.start("order-18", Send("u-1", "Pay, please."), hold=hold)
+    call = ToolCall("a-1", "c1", "pay", {"total": "25.00"})
+    number = (await store.append("order-18", [Part(MessageStart("a-1")), Part(call)], hold=hold)).last
+    asked = ToolPhase("pay", "awaiting-confirmation", "Pay 25.00?")
+    waiting = Waiting(number, "c1", "pay", "approval", asked.prompt)
+    await store.park("order-18", [asked], hold=hold, waiting=waiting)

@@ -171,7 +171,7 @@ def test_nothing_that_finished_is_done_again(talkfold: Talkfold, result: Any, lo
 
 def test_somebody_else_said_yes(log: list[Any]) -> None:
     (yes,) = [row for row in log if row["action"].get("state") == "running"]
-    assert (yes["actor"], yes["meta"]["decision"]) == ("demo", "approved")
+    assert yes["meta"]["decision"] == "approved"
     assert part(log[yes["meta"]["answers"] - 1])["name"] == "book_hut"
     (booked,) = [row for row in log if part(row).get("type") == "tool-result" and "booked" in json.dumps(part(row))]
     assert booked["number"] > yes["number"]

@@ -37,16 +37,16 @@ def test_every_option_is_explained(talkfold: Talkfold, command: Command) -> None
 
 
 @each_command
-def test_its_example_runs(world: Talkfold, command: Command) -> None:
+def test_its_example_runs(waiting: Talkfold, command: Command) -> None:
     name, *arguments = shlex.split(command.example)
     assert name == "talkfold"
-    ended = world(*arguments)
+    ended = waiting(*arguments)
     assert (ended.code, ended.out + ended.err != "") == (0, True)
 
 
 @each_command
-def test_its_example_answers_with_one_json_document(world: Talkfold, command: Command) -> None:
-    ended = world(*shlex.split(command.example)[1:], "--json")
+def test_its_example_answers_with_one_json_document(waiting: Talkfold, command: Command) -> None:
+    ended = waiting(*shlex.split(command.example)[1:], "--json")
     assert ended.code == 0
     json.loads(ended.out)
 

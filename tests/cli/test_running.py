@@ -100,7 +100,7 @@ def test_settling_leaves_a_living_run_alone(world: Talkfold, running: Running) -
     ended = world("settle", "order-17")
     assert ended.code == 0
     assert f", process {process.pid}" in ended.out
-    assert "talkfold show order-17" in ended.err
+    assert "talkfold stop order-17" in ended.err
     assert "0 sessions settled, 1 running, 0 in order." in ended.err
     assert world("show", "order-17", "--json").json == before
     answer = world("settle", "order", "--json").json

@@ -54,7 +54,7 @@ def test_text_from_a_conversation_is_never_trusted(talkfold: Talkfold) -> None:
         part(type="error", error=NASTY),
     ]
     assert talkfold("import", "-", stdin=jsonl(log)).code == 0
-    for command in ("show evil", "steps evil", "retry evil", "list"):
+    for command in ("show evil", "steps evil", "retry evil", "follow evil", "list"):
         ended = talkfold(*command.split())
         assert ended.code == 0
         assert not set(ended.out + ended.err) & set("\x1b\x07\x00\t\u202e\ud83d"), command
@@ -65,14 +65,14 @@ def test_text_from_a_conversation_is_never_trusted(talkfold: Talkfold) -> None:
 
 
 def test_a_pipe_gets_plain_text_without_tabs(world: Talkfold) -> None:
-    for command in (["list"], ["show", "order-17"], ["steps", "order-17"], ["retry", "order-17"], ["check", "--all"]):
+    for command in (["list"], ["show", "order-17"], ["steps", "order-17"], ["follow", "order-17"], ["check", "--all"]):
         out = world(*command).out
         assert out
         assert "\x1b" not in out
         assert "\t" not in out
 
 
-@pytest.mark.parametrize("command", [["list"], ["show", "order-17"], ["steps", "order-17"], ["--help"]])
+@pytest.mark.parametrize("command", [["list"], ["show", "order-17"], ["follow", "order-17"], ["--help"]])
 def test_force_color_and_no_color(world: Talkfold, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in world(*command).out

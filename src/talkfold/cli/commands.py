@@ -21,12 +21,13 @@ class Command(NamedTuple):
 
 _START = "Start here"
 _LOOK = "Look at a session"
+_LIVE = "Live runs"
 _MOVE = "In and out"
 _CHANGE = "Change a session"
 _PLACE = "The database"
 _PURE = "Without a database"
 
-GROUPS = (_START, _LOOK, _MOVE, _CHANGE, _PLACE, _PURE)
+GROUPS = (_START, _LOOK, _LIVE, _MOVE, _CHANGE, _PLACE, _PURE)
 """The groups in the order of the help page."""
 
 
@@ -41,6 +42,10 @@ COMMANDS = (
     _command(_LOOK, "steps", "reading:steps", "order-17 --from 3 --to 9"),
     _command(_LOOK, "retry", "reading:retry", "order-17"),
     _command(_LOOK, "check", "proof:check", "--all"),
+    _command(_LIVE, "follow", "running:follow", "order-17"),
+    _command(_LIVE, "stop", "running:stop", "order-17 --reason 'The wrong mugs'"),
+    _command(_LIVE, "approve", "answering:approve", "order-18 c1 --yes"),
+    _command(_LIVE, "deny", "answering:deny", "order-18 c1 --yes --reason 'Too expensive'"),
     _command(_MOVE, "import", "importing:import_file", "--format openai chats.jsonl"),
     _command(_MOVE, "export", "exporting:export", "order-17 --format openai"),
     _command(_CHANGE, "settle", "settling:settle", "--all"),

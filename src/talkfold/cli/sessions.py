@@ -14,6 +14,7 @@ from ..errors import InvalidArgument
 from ..model import Json, SessionStatus
 from ..store.lease import Lease
 from ..store.protocol import Page, Session
+from .asking import agreed
 from .opening import find, opened
 from .options import AtNumber, Form, RowForm, SessionId, Where
 from .output import Column, clean, document, record, say, table
@@ -198,9 +199,6 @@ async def erase(
 
 
 def _agreed(session: Session) -> bool:
-    if not sys.stdin.isatty():
-        raise InvalidArgument("--yes", "there is nobody here to ask; say it to erase without a question")
     called = f" ({session.title})" if session.title else ""
-    sys.stderr.write(clean(f"Erase {session.id}{called} with {session.number} actions for good? [y/N] "))
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    question = f"Erase {session.id}{called} with {session.number} actions for good?"
+    return agreed(question, "--yes", "say it to erase without a question")

@@ -73,7 +73,7 @@ async def settle(
     if shown:
         table(_COLUMNS, shown, elastic="run", styles={"id": "bold"})
     for session in result.running:
-        say(f"{session.id} is running: follow it with `talkfold show {session.id}`; a `stop` in its log ends the run.")
+        say(f"{session.id} is running: watch it with `talkfold follow`, end it with `talkfold stop {session.id}`.")
     say(f"{count(len(result.settled), 'session')} settled, {len(result.running)} running, {result.in_order} in order.")
 
 

@@ -13,12 +13,12 @@ from ...calls import is_open
 from ...errors import SessionExists
 from ...model import AgentMessage, Json, TextPart, ToolPart
 from ...resumable import Dropped, RetryPlan, retry_plan
-from ...runs import approve, parked_call
+from ...runs import parked_call
 from ...store.protocol import SessionStore
 from ..output import Line, line
 from ..plan import plan_json
 from ..wording import count, state_lines
-from .process import Watching, agent_process
+from .process import Watching, agent_process, command
 from .stage import Stage
 from .tools import MAP_FILE, NOTEBOOK, mcp_is_installed
 
@@ -76,13 +76,12 @@ class LiveRun:
         assert parked is not None
         call = parked.waiting.call_id
         stage.act("It asks before it spends money")
-        stage.tell(
-            "The agent stands still until somebody says yes. From any other terminal that would be "
-            "the command below; the demo says yes in your place."
-        )
-        stage.command(f"talkfold approve {self.session_id} {call}")
+        stage.tell("The agent stands still until somebody says yes, in any terminal. The demo types it in your place:")
+        arguments = ["approve", self.session_id, call, "--yes"]
+        stage.command(" ".join(["$ talkfold", *arguments]))
+        said = await command(*arguments, "--db", str(self._database))
+        stage.lines((line((row, "dim")) for row in said), indent=_DEEP)
         stage.gap()
-        await approve(self._store, self.session_id, call, parked.input, by="demo")
 
     async def _kill(self, process: Process) -> None:
         drawn = self._folder / MAP_FILE

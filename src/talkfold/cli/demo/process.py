@@ -19,7 +19,7 @@ from ...store.protocol import SessionStore
 from ..telling import Telling
 from .stage import Stage
 
-__all__ = ("Watching", "agent_process")
+__all__ = ("Watching", "agent_process", "command")
 
 _LOOK_SECONDS = 0.02
 _PATIENCE = 30.0
@@ -51,6 +51,12 @@ async def agent_process(
             await process.aclose()
         if not (folder / _WORDS).stat().st_size:
             (folder / _WORDS).unlink()
+
+
+async def command(*arguments: str) -> list[str]:
+    """What a command of ours says on stderr. Raises CalledProcessError when it fails."""
+    ended = await anyio.run_process([sys.executable, "-m", "talkfold", *arguments], stdin=DEVNULL)
+    return ended.stderr.decode("utf-8", "replace").splitlines()
 
 
 class Watching:
