@@ -8,11 +8,23 @@ from pathlib import Path
 
 import anyio
 import pytest
-from run_world import Agent, at_rest, says, whole_log
+from run_world import Agent, at_rest, calls, says, whole_log
 
-from talkfold import AgentStreamPart, Finish, MessageStart, NothingToRetry, Retry, TextDelta, ToolCall, ToolPart
+from talkfold import (
+    AgentStreamPart,
+    Finish,
+    LoggedAction,
+    MessageStart,
+    NothingToRetry,
+    Part,
+    Retry,
+    TextDelta,
+    ToolCall,
+    ToolPart,
+    ToolResult,
+)
 from talkfold.model import AgentMessage
-from talkfold.runs import AgentRunRequest, RunSettings, Toolbox, retry_run, start_run, tool_outcome
+from talkfold.runs import AgentRunRequest, RunSettings, SubAgent, Toolbox, retry_run, start_run, tool_outcome
 from talkfold.store import SessionStore
 
 pytestmark = pytest.mark.anyio
@@ -166,3 +178,44 @@ async def test_a_retry_is_logged_and_nothing_is_retried_before_somebody_spoke(st
     assert (row.action, row.run, row.actor, row.meta) == (Retry(), run.id, "somebody", {"page": 1})
     assert [message.role for message in agent.requests[-1].messages] == ["user"]
     await at_rest(store, session.id)
+
+
+async def test_what_a_sub_agent_had_finished_is_not_done_again(store: SessionStore, effects: SideEffects) -> None:
+    """Its whole run is dropped by Retry, but the same call of the same agent gets the outcome that it had."""
+    session = await store.create()
+
+    def agents() -> tuple[Agent, SubAgent]:
+        inner = Agent(calls(*[(f"c{number}", "step", {"name": name}) for number, name in enumerate(STEPS)]))
+        outer = Agent(calls(("d", "delegate_to_doer", {"task": "All four."})))
+        return outer, SubAgent("doer", inner, "Does.", tools=Toolbox(effects.step))
+
+    effects.breaks = anyio.EndOfStream()
+    outer, doer = agents()
+    async with start_run(store, session.id, outer, text="go", agents=[doer]) as run:
+        await effects.reached.wait()
+        await run.stop()
+        await run.wait()
+    assert effects.lines == ["one", "two"]
+    outer, doer = agents()
+    async with retry_run(store, session.id, outer, agents=[doer]) as run:
+        ending = await run.wait()
+    assert ending.part == Finish("stop")
+    assert effects.lines == ["one", "two", "three", "four"]
+    await at_rest(store, session.id)
+    rows = (await whole_log(store, session.id))[run.started.number :]
+    reused = [row.action for row in rows if row.meta == {"reused": True}]
+    assert [action.part.id for action in reused if isinstance(action, Part)] == ["c0", "c1"]  # type: ignore[union-attr]
+    answers = [part.output["content"][0]["text"] for part in doer_calls(rows)]
+    assert answers == ["did one", "did two", "did three", "did four"]
+    # Finished now, so a second retry knows nothing of it any more.
+    async with start_run(store, session.id, outer, text="again", agents=[doer]) as run:
+        await run.wait()
+    assert effects.lines == [*STEPS, *STEPS]
+
+
+def doer_calls(rows: list[LoggedAction]) -> list[ToolResult]:
+    return [
+        row.action.part
+        for row in rows
+        if isinstance(row.action, Part) and row.action.within and isinstance(row.action.part, ToolResult)
+    ]

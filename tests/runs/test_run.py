@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import anyio
+import anyio.lowlevel
 import pytest
 from run_world import Agent, actions, at_rest, calls, parts, says, whole_log
 
@@ -306,6 +307,26 @@ async def test_a_cancelled_caller_leaves_a_session_at_rest(store: SessionStore) 
     assert [row.action for row in rows[-2:]] == [Part(TextDelta("m", "I begin")), Part(Finish("aborted"))]
     assert rows[-1].meta == {"cause": "cancelled"}
     await at_rest(store, session.id)
+
+
+async def test_a_caller_may_be_cancelled_at_any_moment(store: SessionStore) -> None:
+    """Also while the session is being taken: then the lease is given back."""
+    agent = Agent(calls(("c1", "add", {"a": 1, "b": 2})))
+    for number in range(60):
+        session = await store.create()
+
+        async def caller(session_id: str) -> None:
+            async with start_run(store, session_id, agent, text="go", tools=Toolbox(add)) as run:
+                await run.wait()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(caller, session.id)
+            for _ in range(number % 20):
+                await anyio.lowlevel.checkpoint()
+            if number >= 40:
+                await anyio.sleep(0.0005 * (number - 39))
+            group.cancel_scope.cancel()
+        await at_rest(store, session.id)
 
 
 async def test_a_slow_reader_holds_the_agent_back(store: SessionStore) -> None:

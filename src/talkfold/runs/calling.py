@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..actions import Part, ToolCall, ToolError, ToolResult
 from ..calls import CANCELLED_MARK
 from ..codec.values import same_json
-from ..model import DELEGATE_PREFIX, ToolCallState
+from ..model import DELEGATE_PREFIX, UNSET, Json, ToolCallState
 from .adapter import ToolCallRequest, ToolDescriptor
 from .context import MadeCall, RunContext
 from .events import CallEnded, CallProgress, CallStarted, begin, told
@@ -47,6 +47,7 @@ class Calling:
         self._agents = agents
         self._around = around
         self._delegation = delegation
+        self._agents_around = tuple(call.logged.name[len(DELEGATE_PREFIX) :] for call in around)
         self._within = around[-1].logged.id if around else None
         self._made: dict[str, list[MadeCall]] = {}
         self._one_at_a_time = anyio.Lock()
@@ -80,9 +81,12 @@ class Calling:
         return call
 
     def _with_own_id(self, part: ToolCall) -> ToolCall:
-        """``within`` names a delegate call by its id alone, so a nested one must not have the id of one around it."""
-        taken = {outer.logged.id for outer in self._around}
-        if part.id not in taken or not part.name.startswith(DELEGATE_PREFIX):
+        """``within`` names a delegate call by its id alone, so a new one must not have the id of one around it, nor of
+        one at any depth whose turn is still to come."""
+        if not part.name.startswith(DELEGATE_PREFIX):
+            return part
+        taken = {call.logged.id for call in (*self._around, *self._run.open.values())}
+        if part.id not in taken:
             return part
         number = 2
         while f"{part.id}-{number}" in taken:
@@ -103,8 +107,10 @@ class Calling:
             await self._log_outcome(call, outcome)
         self._forget(call)
 
-    async def _log_outcome(self, call: MadeCall, outcome: ToolResult | ToolError) -> None:
-        await self._run.commit(Part(outcome, self._within))
+    async def _log_outcome(
+        self, call: MadeCall, outcome: ToolResult | ToolError, meta: dict[str, Json] | None = None
+    ) -> None:
+        await self._run.commit(Part(outcome, self._within), meta)
         call.outcome = outcome
         self._run.open.pop(call.number, None)
 
@@ -147,6 +153,9 @@ class Calling:
                         "invalid_input", f"{request.name}: the call {request.id!r} has another name or input in the log"
                     )
                     return await self._keep(call, output)
+                done = self._run.finished.take(self._agents_around, call.logged.name, call.logged.input)
+                if done is not None:
+                    return await self._keep(call, _output_of(done.output, done.error), {"reused": True})
                 return await self._keep(call, await self._observed(call))
             except Exception as error:
                 if error is not self._run.journal.failure:
@@ -164,13 +173,13 @@ class Calling:
         call = await self._log_call(ToolCall(self.message_id, request.id, request.name, request.input))
         return call or error_output("invalid_input", f"{request.name}: the input cannot be stored")
 
-    async def _keep(self, call: MadeCall, output: ToolOutput) -> ToolOutput:
+    async def _keep(self, call: MadeCall, output: ToolOutput, meta: dict[str, Json] | None = None) -> ToolOutput:
         """Log the output as the call's outcome, unless it has one; what a tool did is told even on the way out."""
         if call.outcome is None:
             outcome = tool_outcome(call.logged.id, output)
             if not (self._run.stopping and _is_cancelled(outcome)):
                 with CancelScope(shield=True):
-                    await self._log_outcome(call, outcome)
+                    await self._log_outcome(call, outcome, meta)
         return output
 
     async def _observed(self, call: MadeCall) -> ToolOutput:
@@ -216,9 +225,14 @@ def _answered(run: RunContext, call: MadeCall) -> ToolOutput:
     outcome = call.outcome
     if outcome is None:
         return _stopped(run, call.logged.name)
-    if isinstance(outcome, ToolResult):
-        return output_of(outcome.output)
-    return ToolOutput({"content": [{"type": "text", "text": outcome.error}], "isError": True})
+    return _output_of(outcome.output, None) if isinstance(outcome, ToolResult) else _output_of(UNSET, outcome.error)
+
+
+def _output_of(output: Json, error: str | None) -> ToolOutput:
+    """What the agent gets for an outcome that is in the log."""
+    if error is None:
+        return output_of(output)
+    return ToolOutput({"content": [{"type": "text", "text": error}], "isError": True})
 
 
 def _stopped(run: RunContext, name: str) -> ToolOutput:

@@ -10,14 +10,15 @@ from anyio import CancelScope, get_cancelled_exc_class
 from anyio.abc import TaskGroup
 from msgspec import Struct, to_builtins
 
-from ..actions import Finish, Part, RunError, Stop
+from ..actions import Finish, Part, Retry, RunError, Send, Stop
 from ..errors import LeaseLost, SessionErased, StoreClosed, TalkfoldError
 from ..log import Entry, LoggedAction
-from ..model import AgentMessage, Json
-from ..store.lease import Hold
+from ..model import Json
+from ..store.lease import Hold, Started
 from ..store.protocol import SessionStore
 from .context import RunContext
 from .events import AgentFault, Observation, RunCause, begin
+from .finished import FinishedCalls
 from .journal import Journal
 from .turn import Ending, Turn
 
@@ -63,6 +64,7 @@ class Conductor:
         self._turn = turn
         self._grace = grace
         self._scope = CancelScope()
+        self._writing = CancelScope(shield=True)  # what is cancelled around the run may still have something to log
         self._cause: RunCause | None = None
         self._played = anyio.Event()
         self._said: Ending | None = None
@@ -84,15 +86,15 @@ class Conductor:
         """Why the run could write no more, if so."""
         return self._context.journal.failure
 
-    async def conduct(self, messages: tuple[AgentMessage, ...], observation: Observation | None) -> None:
-        """Play the turn to its end. Raises only cancellation."""
+    async def conduct(self, started: Started, action: Send | Retry, observation: Observation | None) -> None:
+        """Play the turn that this action began to its end. Raises only cancellation."""
         _log.info("run %s started in session %s", self._hold.run, self._session_id)
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._write)
                 tasks.start_soon(self._renew)
-                tasks.start_soon(self._play, messages, observation)
+                tasks.start_soon(self._play, started, action, observation)
                 try:
                     await self._played.wait()
                 except get_cancelled_exc_class():
@@ -103,10 +105,15 @@ class Conductor:
                 finally:
                     with CancelScope(shield=True):
                         await self._close()
+                    self._end()  # for all but an agent that does not let itself be cancelled
+                    self._writing.cancel()
                     tasks.cancel_scope.cancel()
         finally:
-            self._context.outbox.end()
-            self.over.set()
+            self._end()
+
+    def _end(self) -> None:
+        self._context.outbox.end()
+        self.over.set()
 
     async def drained(self) -> None:
         """Wait for the end; nobody reads what the run hands out any more."""
@@ -115,19 +122,23 @@ class Conductor:
 
     # ---- the tasks -----------------------------------------------------------------------------------------
 
-    async def _play(self, messages: tuple[AgentMessage, ...], observation: Observation | None) -> None:
+    async def _play(self, started: Started, action: Send | Retry, observation: Observation | None) -> None:
         try:
             with self._scope, begin(observation):
-                self._said = await self._turn.play(messages)
+                if isinstance(action, Retry):
+                    before = await self._store.state(self._session_id, at=started.number - 1, owner=self._owner)
+                    self._context.finished = FinishedCalls(before.state.messages)
+                self._said = await self._turn.play(started.state.messages)
         except Exception as error:
-            if error is not self.failure:
-                raise
+            self._context.journal.fail(error)
         finally:
             self._played.set()
 
     async def _write(self) -> None:
-        await self._context.journal.work()
-        self.end_now("lease-lost" if isinstance(self.failure, LeaseLost) else "store")
+        with self._writing:
+            await self._context.journal.work()
+        if self.failure is not None:
+            self.end_now("lease-lost" if isinstance(self.failure, LeaseLost) else "store")
 
     async def _renew(self) -> None:
         while True:

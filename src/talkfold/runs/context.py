@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -15,6 +15,7 @@ from ..log import LoggedAction
 from ..model import Json
 from ..store.lease import Waiting, WaitKind
 from .events import AgentFault, AgentFaultCode, CallAnswered, CallParked, Decision, Observe, told
+from .finished import FinishedCalls
 from .journal import Journal
 from .outbox import Outbox
 from .signal import AbortController, AbortSignal
@@ -77,6 +78,7 @@ class RunContext:
         self.broken: dict[str | None, RunError] = {}  # by ``within``: the turns whose agent yielded what no log takes
         self.dropped = 0
         self.open: dict[int, MadeCall] = {}
+        self.finished = FinishedCalls()
         self._waits: dict[int, _Wait] = {}
 
     @property
@@ -101,9 +103,9 @@ class RunContext:
         if self.outbox.crowded:
             await self.outbox.room()
 
-    async def commit(self, action: SessionAction) -> int | None:
+    async def commit(self, action: SessionAction, meta: Mapping[str, Json] | None = None) -> int | None:
         """Log an action and hand it out when it is durable; its number, or ``None`` when no log takes it."""
-        number = await self.journal.commit(action)
+        number = await self.journal.commit(action, meta)
         if number is not None:
             self.outbox.put(action)
             if self.outbox.crowded and not self.stopping:

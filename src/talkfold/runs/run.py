@@ -15,15 +15,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Generic, Literal, Self, TypeVar
 
 import anyio
-from anyio import CancelScope
+from anyio import CancelScope, get_cancelled_exc_class
 from msgspec import Struct
 
-from ..actions import AgentStreamPart, Part, Retry, RunError, Send, SessionAction, Stop
-from ..errors import RunInProgress
+from ..actions import AgentStreamPart, Finish, Part, Retry, RunError, Send, SessionAction, Stop
+from ..errors import LeaseLost, RunInProgress, SessionErased, SessionNotFound
+from ..log import Entry
 from ..model import Json
 from ..store.lease import LEASE_SECONDS, Hold, Lease, Started
 from ..store.protocol import SessionStore
@@ -40,6 +41,7 @@ __all__ = ("Run", "RunSettings", "retry_run", "start_run", "stop_run")
 
 _T = TypeVar("_T")
 _LOOK_SECONDS = 0.05
+_NEVER_BEGUN = Entry(Part(Finish("aborted")), meta={"cause": "cancelled"})
 
 
 def _new_run_id() -> str:
@@ -244,8 +246,10 @@ async def retry_run(
 ) -> AsyncGenerator[Run]:
     """Log ``retry`` and run the agent on what can be resumed: finished calls stay, the model goes on after them.
 
-    A call that a sub-agent finished inside a delegate call which did not finish is not among them: see
-    ``retry_plan(messages).at_risk``. All else is as in ``start_run``; raises NothingToRetry besides.
+    A delegate call that did not finish is dropped with all that its sub-agent did; but a call that the sub-agent had
+    finished (``retry_plan(messages).at_risk``), and makes again with the same input, is not run again: it gets the
+    outcome that it had, logged with ``{"reused": true}``. All else is as in ``start_run``; raises NothingToRetry
+    besides.
     """
     launch = _Launch(store, session_id, adapter, tools, agents, agent, owner, actor, meta, interrupt, settings)
     async with _running(launch, settings.new_run_id(), Retry()) as run:
@@ -282,7 +286,7 @@ async def _running(launch: _Launch, run_id: str, action: Send | Retry) -> AsyncG
             grace=settings.grace_seconds,
         )
         with running_adapter(launch.adapter):
-            async with _conducted(conductor, started, observation):
+            async with _conducted(conductor, started, action, observation):
                 yield Run(launch.store, launch.session_id, launch.owner, started, context, conductor)
     finally:
         ending = conductor.ending if conductor else None
@@ -304,11 +308,13 @@ async def _running(launch: _Launch, run_id: str, action: Send | Retry) -> AsyncG
 
 
 @asynccontextmanager
-async def _conducted(conductor: Conductor, started: Started, observation: Observation | None) -> AsyncGenerator[None]:
+async def _conducted(
+    conductor: Conductor, started: Started, action: Send | Retry, observation: Observation | None
+) -> AsyncGenerator[None]:
     """The tasks of a run around the caller's block. What the caller raises comes out as it is, in no group."""
     raised: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(conductor.conduct, started.state.messages, observation)
+        tasks.start_soon(conductor.conduct, started, action, observation)
         try:
             yield
             await conductor.drained()
@@ -340,3 +346,8 @@ async def _take_session(launch: _Launch, action: Send | Retry, hold: Hold, obser
             if not stopped:
                 await stop_run(store, session_id, owner=owner, actor=launch.actor, reason="a new run interrupts it")
             await anyio.sleep(_LOOK_SECONDS)
+        except get_cancelled_exc_class():
+            # Whether it was started nobody knows any more: what is asked for after it will.
+            with CancelScope(shield=True), suppress(LeaseLost, SessionErased, SessionNotFound):
+                await store.release(session_id, [_NEVER_BEGUN], hold=hold, owner=owner)
+            raise
