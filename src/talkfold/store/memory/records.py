@@ -46,6 +46,7 @@ class Record:
         self.tombstone: Tombstone | None = None
 
     def current(self) -> SessionState:
+        """The state at the end of the log."""
         if self.folded < len(self.log):
             self.state = fold([row.action for row in self.log[self.folded :]], self.state)
             self.folded = len(self.log)
@@ -60,6 +61,7 @@ class Record:
         return self.lease if self.lease is not None and now < self.lease.expires else None
 
     def row(self, now: int) -> Session:
+        """The session's row as readers get it."""
         return Session(
             self.id,
             self.current().status,

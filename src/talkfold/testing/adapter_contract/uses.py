@@ -14,12 +14,13 @@ from ...runs import AbortController, AgentAdapter, ToolCallRequest, ToolOutput, 
 from .record import Record, RunTool, play
 from .rules import TOOLS_ANEW, broken
 
-__all__ = ("PROBE", "Scenario", "UsesAdapter", "given")
+__all__ = ("OUTPUT", "PROBE", "Scenario", "UsesAdapter", "given", "probe_tool", "works")
 
 PROBE = "probe"
 """The name of the kit's only tool. It takes ``{}`` and gives ``"42 degrees"``."""
 
 OUTPUT = "42 degrees"
+"""What it gives, as a text."""
 
 
 class Scenario(Struct, frozen=True):
