@@ -81,16 +81,18 @@ class Calling:
         return call
 
     def _with_own_id(self, part: ToolCall) -> ToolCall:
-        """``within`` names a delegate call by its id alone, so a new one must not have the id of one around it, nor of
-        one at any depth whose turn is still to come."""
+        """``within`` names a delegate call by its id alone, and means the newest as they stand in the conversation,
+        which need not be the last one made. So no two of a run have the same."""
+        taken = self._run.delegates
         if not part.name.startswith(DELEGATE_PREFIX):
             return part
-        taken = {call.logged.id for call in (*self._around, *self._run.open.values())}
         if part.id not in taken:
+            taken.add(part.id)
             return part
         number = 2
         while f"{part.id}-{number}" in taken:
             number += 1
+        taken.add(f"{part.id}-{number}")
         return replace(part, id=f"{part.id}-{number}")
 
     async def ended(self, part: ToolResult | ToolError) -> None:

@@ -78,6 +78,7 @@ class RunContext:
         self.broken: dict[str | None, RunError] = {}  # by ``within``: the turns whose agent yielded what no log takes
         self.dropped = 0
         self.open: dict[int, MadeCall] = {}
+        self.delegates: set[str] = set()  # ids of delegate calls, of all depths
         self.finished = FinishedCalls()
         self._waits: dict[int, _Wait] = {}
 
