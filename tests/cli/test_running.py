@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -67,6 +68,18 @@ def test_a_living_run_is_told_of(world: Talkfold, running: Running, kind: str, w
         assert f", process {process.pid} since " in out
         assert words in out
         assert ("waits" in out) is bool(words)
+
+
+def test_a_terminal_shows_all_of_a_run_however_narrow_it_is(
+    world: Talkfold, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = running("order-17", "approval")
+    for name, value in (("FORCE_COLOR", "1"), ("NO_COLOR", "1"), ("COLUMNS", "60")):
+        monkeypatch.setenv(name, value)
+    out = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", world("list").out).split())
+    assert "order-17: run run-7 by " in out
+    assert f", process {process.pid} since " in out
+    assert "waits for approval of pay until 2100-01-01" in out
 
 
 def test_a_living_run_in_json(world: Talkfold, running: Running) -> None:

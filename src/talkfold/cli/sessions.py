@@ -17,7 +17,7 @@ from ..store.protocol import Page, Session
 from .asking import agreed
 from .opening import find, opened
 from .options import AtNumber, Form, RowForm, SessionId, Where
-from .output import Column, clean, document, record, say, table
+from .output import Column, clean, document, line, on_terminal, paint, record, say, table
 from .wording import clock, lease_text, moment
 
 __all__ = ("erase", "fork", "list_sessions", "rename", "session_json")
@@ -111,8 +111,12 @@ def _answer(page: Page, form: RowForm) -> None:
         for session in page.sessions:
             record(session_json(session))
     elif page.sessions:
-        running = any(session.lease is not None for session in page.sessions)
-        table((*_COLUMNS, _RUN) if running else _COLUMNS, page.sessions, elastic="title", styles={"id": "bold"})
+        running = [session for session in page.sessions if session.lease is not None]
+        beside = running and not on_terminal()
+        table((*_COLUMNS, _RUN) if beside else _COLUMNS, page.sessions, elastic="title", styles={"id": "bold"})
+        if not beside:  # a terminal is too narrow for one more column
+            name, run = _RUN
+            paint(line((each.id, "bold"), f": {name} ", (run(each), "yellow")) for each in running)
     else:
         say("No sessions.")
     if page.next is not None:
