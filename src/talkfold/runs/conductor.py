@@ -70,7 +70,7 @@ class Conductor:
         self._said: Ending | None = None
         self._tasks: TaskGroup | None = None
         self.ending: RunEnding | None = None
-        self.over = anyio.Event()
+        self.over: anyio.Event = anyio.Event()
         context.journal = Journal(
             store,
             session_id,

@@ -72,14 +72,14 @@ class RunContext:
         self.max_depth = max_depth
         self.observe = observe
         self.journal: Journal  # set when the session is taken: until then there is nothing to write into
-        self.outbox = Outbox()
-        self.controller = AbortController()
+        self.outbox: Outbox = Outbox()
+        self.controller: AbortController = AbortController()
         self.faults: dict[AgentFaultCode, AgentFault] = {}
         self.broken: dict[str | None, RunError] = {}  # by ``within``: the turns whose agent yielded what no log takes
         self.dropped = 0
         self.open: dict[int, MadeCall] = {}
         self.delegates: set[str] = set()  # ids of delegate calls, of all depths
-        self.finished = FinishedCalls()
+        self.finished: FinishedCalls = FinishedCalls()
         self._waits: dict[int, _Wait] = {}
 
     @property

@@ -21,8 +21,8 @@ try:
     from opentelemetry import trace
     from opentelemetry.context import Context, attach, detach
     from opentelemetry.trace import Span, StatusCode, TracerProvider
-except ImportError as error:
-    raise ImportError("talkfold.runs.tracing needs the OpenTelemetry API: pip install 'talkfold[otel]'") from error
+except ImportError as _absent:
+    raise ImportError("talkfold.runs.tracing needs the OpenTelemetry API: pip install 'talkfold[otel]'") from _absent
 
 from .._version import __version__
 from ..model import DELEGATE_PREFIX, Json

@@ -89,7 +89,7 @@ class Turn:
         self._calling = Calling(run, toolbox, agents, around, self._delegate)
         self._text: list[str] = []
         self._end: _Terminal | None = None
-        self.parts = 0
+        self.parts: int = 0
 
     async def play(self, messages: tuple[AgentMessage, ...]) -> Ending:
         """Play the adapter to its end. Raises only what the log raised, and cancellation."""

@@ -37,7 +37,7 @@ class ScriptedAgent:
 
     def __init__(self, agent_id: str, steps: Sequence[Step], ending: str) -> None:
         self.id = agent_id
-        self.label = f"{agent_id.capitalize()} (scripted)"
+        self.label: str = f"{agent_id.capitalize()} (scripted)"
         self._steps = steps
         self._ending = ending
 
@@ -80,7 +80,7 @@ def _pieces(text: str) -> Iterator[str]:
         yield f"{word} "
 
 
-planner = ScriptedAgent(
+planner: ScriptedAgent = ScriptedAgent(
     "planner",
     (
         Step("First the weather.", "forecast", {"place": "the hills"}),
@@ -92,7 +92,7 @@ planner = ScriptedAgent(
 )
 """The agent that the person talks to."""
 
-packer = ScriptedAgent(
+packer: ScriptedAgent = ScriptedAgent(
     "packer",
     (
         Step("", "pack", {"item": "rain jacket"}),

@@ -34,7 +34,7 @@ class LiveRun:
     """One conversation with the demo's agent, from the first word through its death to its end."""
 
     def __init__(self, stage: Stage, store: SessionStore, database: Path, folder: Path) -> None:
-        self.session_id = _LIVE
+        self.session_id: str = _LIVE
         self._stage = stage
         self._store = store
         self._database = database

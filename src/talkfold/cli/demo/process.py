@@ -55,7 +55,8 @@ async def agent_process(
 
 async def command(*arguments: str) -> list[str]:
     """What a command of ours says on stderr. Raises CalledProcessError when it fails."""
-    ended = await anyio.run_process([sys.executable, "-m", "talkfold", *arguments], stdin=DEVNULL)
+    asked = [sys.executable, "-m", "talkfold", *arguments]
+    ended = await anyio.run_process(asked, stdin=DEVNULL, start_new_session=True)
     return ended.stderr.decode("utf-8", "replace").splitlines()
 
 

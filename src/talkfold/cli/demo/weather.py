@@ -10,7 +10,7 @@ from mcp_types import ToolAnnotations
 
 __all__ = ("forecast", "server")
 
-server = MCPServer("weather")
+server: MCPServer = MCPServer("weather")
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))

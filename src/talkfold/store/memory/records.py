@@ -31,17 +31,18 @@ class Record:
         self.owner = owner
         self.title: str | None = None
         self.metadata: bytes | None = None
-        self.created = self.updated = now
+        self.created = now
+        self.updated: int = now
         self.forked_from: str | None = None
         self.forked_at: int | None = None
         self.log: list[LoggedAction] = []
-        self.digest = chain_start(session_id)
+        self.digest: bytes = chain_start(session_id)
         self.keys: dict[str, tuple[Appended, bytes]] = {}
-        self.size = 0
-        self.folded = 0
-        self.state = EMPTY_SESSION
+        self.size: int = 0
+        self.folded: int = 0
+        self.state: SessionState = EMPTY_SESSION
         self.lease: Lease | None = None
-        self.grown = anyio.Event()
+        self.grown: anyio.Event = anyio.Event()
         self.watchers: dict[object, Callable[[int], object]] = {}
         self.tombstone: Tombstone | None = None
 

@@ -119,7 +119,7 @@ class Transaction:
     def __init__(self, connection: sqlite3.Connection, cache: HeadCache, moment: Moment) -> None:
         self.connection = connection
         self.moment = moment
-        self.now = moment.now
+        self.now: int = moment.now
         self.moved: dict[int, Head] = {}
         self._cache = cache
         self._rows: list[tuple[object, ...]] = []
