@@ -64,7 +64,7 @@ class Watching:
     """Shows a session's actions as they are logged; ``number`` is that of the last one shown."""
 
     def __init__(self, stage: Stage, store: SessionStore, session_id: str, folder: Path, number: int = 0) -> None:
-        self.number = number
+        self.number: int = number
         self._stage = stage
         self._store = store
         self._session_id = session_id
