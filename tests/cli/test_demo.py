@@ -298,6 +298,17 @@ def test_interrupted_it_ends_every_process_and_says_nothing(tmp_path: Path) -> N
     assert list((tmp_path / "there").iterdir()) == []
 
 
+def test_an_agent_that_cannot_start_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['mcp.client.session'] = None")
+    more = {"PYTHONPATH": str(tmp_path)}
+    process = start(tmp_path, more=more, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, words = process.communicate(timeout=60)
+    assert process.returncode == 70
+    assert "the agent's process ended early: ModuleNotFoundError" in words
+    assert "Traceback" not in out + words
+    assert list((tmp_path / "there").iterdir()) == []
+
+
 def test_killed_it_leaves_no_process_either(tmp_path: Path) -> None:
     process = start(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
