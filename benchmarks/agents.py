@@ -15,6 +15,7 @@ Play = Callable[[AgentRunRequest], AsyncIterator[AgentStreamPart]]
 
 _WORDS = "the quick brown fox jumps over the"
 _CALL_EVERY = 50
+_MESSAGE_EVERY = 500
 
 
 class Agent:
@@ -31,12 +32,15 @@ class Agent:
 
 
 def texting(count: int) -> Agent:
-    """``count`` text deltas of 34 characters, each a new object."""
+    """``count`` text deltas of 34 characters, each a new object; a new message every 500."""
 
     async def play(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
-        yield MessageStart("m")
-        for _ in range(count):
-            yield TextDelta("m", _WORDS)
+        message = "m"
+        for number in range(count):
+            if not number % _MESSAGE_EVERY:
+                message = f"m{number}"
+                yield MessageStart(message)
+            yield TextDelta(message, _WORDS)
         yield Finish("stop")
 
     return Agent(play)

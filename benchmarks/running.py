@@ -23,6 +23,7 @@ from .talkfold_store import FILE
 __all__ = ("live_runs",)
 
 _CHUNK = 1_000
+_CHARACTERS = 34
 _MB = 1 << 20
 
 
@@ -52,8 +53,11 @@ async def _throughput(bench: Bench) -> list[Line]:
             ours.append(found["parts"] / found["seconds"])
         async with bench.scratch() as folder:
             floor.append(count / await asyncio.to_thread(_plain, folder / "plain.db", count))
-    async with bench.scratch() as folder:
-        grown = (await _process("parts", folder / FILE, long))["grown"]
+    grown: list[float] = []
+    for size in (long // 4, long):
+        async with bench.scratch() as folder:
+            grown.append((await _process("parts", folder / FILE, size))["grown"] / _MB)
+    text = long * _CHARACTERS / _MB
     rate, plain = median(ours), median(floor)
     return [
         Line(
@@ -63,10 +67,10 @@ async def _throughput(bench: Bench) -> list[Line]:
             rate >= 50_000,
         ),
         Line(
-            f"memory that a run of {long:,} parts adds",
-            "flat",
-            f"{grown / _MB:.0f} MB",
-            grown < 64 * _MB,
+            f"memory that a run adds, {long // 4:,} and {long:,} parts (a conversation of {text:.0f} MB)",
+            "flat beside the conversation",
+            f"{grown[0]:.0f} MB and {grown[1]:.0f} MB",
+            grown[1] - grown[0] < 1.5 * text,
         ),
     ]
 
