@@ -35,10 +35,10 @@ NOTES = """## How each row is measured
   one checkpoint a step, which holds the whole conversation; eventsourcing one stored event through its recorder, the
   layer below its aggregates, called without a thread. google-adk opens its database in the rollback journal mode, the
   others in WAL, all with `synchronous=FULL`. Only eventsourcing and talkfold check a version.
-- **Live runs** are played by an agent without a model, each in a process of its own with `synchronous=FULL`, and read by
-  their caller while they are logged. The delay is from the agent's `yield` to the row in the hands of a follower in
-  another process, at a hundred parts a second, on one clock (`CLOCK_MONOTONIC`); a commit of the disk is in it. The many
-  runs make a tool call among every fifty parts.
+- **Live runs** are played by an agent without a model, each in a process of its own with `synchronous=FULL`, and read
+  by their caller while they are logged. The delay is from the agent's `yield` to the row in the hands of a follower in
+  another process, at a hundred parts a second, on one clock (`CLOCK_MONOTONIC`); a commit to the disk is in it. The
+  many runs make a tool call among every fifty parts.
 - **Disk** counts all files after closing: log, hashes, indexes and snapshots. For the peers it is after 500 single
   appends, in relation to the JSON of those 500 actions.
 """
