@@ -438,3 +438,20 @@ async def test_many_runs_at_once(store: SessionStore) -> None:
     for session in sessions:
         state = await at_rest(store, session.id)
         assert len(state.messages[1].parts) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lease_seconds", 0.05),
+        ("lease_seconds", float("inf")),
+        ("grace_seconds", -1),
+        ("grace_seconds", float("nan")),
+        ("approval_seconds", -0.1),
+        ("patience_seconds", -1),
+        ("max_depth", -1),
+    ],
+)
+async def test_settings_that_make_no_sense_are_refused(name: str, value: float) -> None:
+    with pytest.raises(InvalidArgument, match=name):
+        RunSettings(**{name: value})  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from math import inf
 from typing import Generic, Literal, Self, TypeVar
 
 import anyio
@@ -23,7 +24,7 @@ from anyio import CancelScope, get_cancelled_exc_class
 from msgspec import Struct
 
 from ..actions import AgentStreamPart, Finish, Part, Retry, RunError, Send, SessionAction, Stop
-from ..errors import LeaseLost, RunInProgress, SessionErased, SessionNotFound
+from ..errors import InvalidArgument, LeaseLost, RunInProgress, SessionErased, SessionNotFound
 from ..log import Entry
 from ..model import Json
 from ..store.lease import LEASE_SECONDS, Hold, Lease, Started
@@ -52,6 +53,15 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
+_LEAST: dict[str, float] = {
+    "lease_seconds": 0.1,
+    "grace_seconds": 0,
+    "approval_seconds": 0,
+    "patience_seconds": 0,
+    "max_depth": 0,
+}
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """How a run behaves; all times are in seconds.
 
@@ -63,6 +73,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     - ``max_depth``: how deep sub-agents may nest.
     - ``observe``: is called with every ``RunEvent``.
     - ``new_run_id``, ``clock``: where ids of runs and the time (milliseconds since 1970, UTC) come from.
+
+    Raises InvalidArgument for a number that is too small or none.
     """
 
     lease_seconds: float = LEASE_SECONDS
@@ -73,6 +85,12 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     observe: Observe | None = None
     new_run_id: Callable[[], str] = _new_run_id
     clock: Callable[[], int] = _now
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value < inf:
+                raise InvalidArgument(name, f"{value} is not {least:g} or more")
 
 
 _DEFAULTS = RunSettings()
