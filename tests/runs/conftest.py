@@ -18,8 +18,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_kind" in metafunc.fixturenames:
         ids = [f"{kind}-{backend}" for kind, backend in _STORES]
         metafunc.parametrize(("store_kind", "anyio_backend"), _STORES, ids=ids, indirect=["anyio_backend"])
-    elif "anyio_backend" in metafunc.fixturenames and not hasattr(metafunc.cls, "anyio_backend"):
+    elif "anyio_backend" in metafunc.fixturenames and not _chosen(metafunc):
         metafunc.parametrize("anyio_backend", _BACKENDS, indirect=True)
+
+
+def _chosen(metafunc: pytest.Metafunc) -> bool:
+    """Whether a test, or its class, names its backend."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    return hasattr(metafunc.cls, "anyio_backend") or any("anyio_backend" in mark.args[0] for mark in marks)
 
 
 @pytest.fixture
