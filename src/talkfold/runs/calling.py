@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from typing import TypeAlias
@@ -17,12 +18,15 @@ from ..model import DELEGATE_PREFIX, UNSET, Json, ToolCallState
 from .adapter import ToolCallRequest, ToolDescriptor
 from .context import MadeCall, RunContext
 from .events import CallEnded, CallProgress, CallStarted, begin, told
+from .guard import error_text
 from .output import ToolOutput, error_output, output_of, tool_outcome
 from .subagents import SubAgent, delegate_descriptor, delegates
 from .tool import ToolContext, ToolProgress
 from .tools import Toolbox
 
 __all__ = ("Calling", "Delegation")
+
+_log = logging.getLogger(__name__)
 
 Delegation: TypeAlias = Callable[[SubAgent, MadeCall], Awaitable[ToolOutput]]
 """How a delegate call is carried out: the sub-agent's whole run. Never raises."""
@@ -137,32 +141,32 @@ class Calling:
     async def call_tool(self, request: ToolCallRequest) -> ToolOutput:
         """Make a call, when all earlier ones are over. Never raises; what the log cannot hold becomes ``failed``."""
         async with self._one_at_a_time:
-            if self._run.stopping:
-                return _stopped(self._run, request.name)
-            if self.over:
-                return error_output("cancelled", f"{request.name}: the agent has ended its turn")
-            said = next((each for each in reversed(self._made.get(request.id, ())) if not each.begun), None)
             try:
-                call = said or await self._unsaid(request)
-                if isinstance(call, ToolOutput):
-                    return call
-                call.begun = True
-                if call.logged.name != request.name or not same_json(call.logged.input, request.input):
-                    self._run.fault(
-                        "changed-call", f"the call {request.id!r} was made with other arguments than it has"
-                    )
-                    output = error_output(
-                        "invalid_input", f"{request.name}: the call {request.id!r} has another name or input in the log"
-                    )
-                    return await self._keep(call, output)
-                done = self._run.finished.take(self._agents_around, call.logged.name, call.logged.input)
-                if done is not None:
-                    return await self._keep(call, _output_of(done.output, done.error), {"reused": True})
-                return await self._keep(call, await self._observed(call))
+                return await self._called(request)
             except Exception as error:
-                if error is not self._run.journal.failure:
-                    raise
-                return error_output("unavailable", f"{request.name}: the run lost its log ({error})")
+                if error is self._run.journal.failure:
+                    return error_output("unavailable", f"{request.name}: the run lost its log ({error})")
+                _log.exception("run %s: the call %r could not be made", self._run.run_id, request.id)
+                return error_output("failed", f"{request.name}: {error_text(error)}")
+
+    async def _called(self, request: ToolCallRequest) -> ToolOutput:
+        if self._run.stopping:
+            return _stopped(self._run, request.name)
+        if self.over:
+            return error_output("cancelled", f"{request.name}: the agent has ended its turn")
+        said = next((each for each in reversed(self._made.get(request.id, ())) if not each.begun), None)
+        call = said or await self._unsaid(request)
+        if isinstance(call, ToolOutput):
+            return call
+        call.begun = True
+        if call.logged.name != request.name or not same_json(call.logged.input, request.input):
+            self._run.fault("changed-call", f"the call {request.id!r} was made with other arguments than it has")
+            text = f"{request.name}: the call {request.id!r} has another name or input in the log"
+            return await self._keep(call, error_output("invalid_input", text))
+        done = self._run.finished.take(self._agents_around, call.logged.name, call.logged.input)
+        if done is not None:
+            return await self._keep(call, _output_of(done.output, done.error), {"reused": True})
+        return await self._keep(call, await self._observed(call))
 
     async def _unsaid(self, request: ToolCallRequest) -> MadeCall | ToolOutput:
         """A call that the agent did not yield: logged here, so that no tool ever runs without its call."""
