@@ -66,10 +66,10 @@ def settling(rows: list[LoggedAction]) -> list[LoggedAction]:
     return [row for row in rows if isinstance(row.action, Stop) and row.actor == "talkfold"]
 
 
-def results(rows: list[LoggedAction]) -> list[tuple[str | None, str, str, str | None]]:
-    """The results of ``mark`` in a log: run, call id, line, and the delegate call around it."""
+def results(rows: list[LoggedAction]) -> dict[str, tuple[str, str]]:
+    """The lines whose ``mark`` has a result in a log, and the run and call that had it first."""
     made: dict[tuple[str | None, str | None, str], str] = {}
-    found: list[tuple[str | None, str, str, str | None]] = []
+    found: dict[str, tuple[str, str]] = {}
     for row in rows:
         if not isinstance(row.action, Part):
             continue
@@ -77,18 +77,16 @@ def results(rows: list[LoggedAction]) -> list[tuple[str | None, str, str, str | 
         if isinstance(part, ToolCall) and part.name == "mark":
             made[row.run, within, part.id] = part.input["line"]  # type: ignore[index, call-overload]
         elif isinstance(part, ToolResult) and (row.run, within, part.id) in made:
-            found.append((row.run, part.id, made[row.run, within, part.id], within))
+            found.setdefault(made[row.run, within, part.id], (str(row.run), part.id))
     return found
 
 
 def nothing_ran_twice(world: World, session: str, rows: list[LoggedAction]) -> None:
-    """Each result in the log is one line in the file, and no later run did again what had a result at the top."""
+    """Each result in the log is one line in the file, and no later run did that again, in a sub-agent neither."""
     written = world.written(session)
-    for run, call_id, line, within in results(rows):
-        assert run is not None
+    for line, (run, call_id) in results(rows).items():
         assert written.count((run, call_id, line)) == 1, (session, run, line)
-        if within is None:
-            assert not [each for each in written if each[2] == line and each[0] > run], (session, line, written)
+        assert not [each for each in written if each[2] == line and each[0] > run], (session, line, written)
     assert all(count == 1 for count in Counter((run, line) for run, _, line in written).values())
 
 
@@ -141,9 +139,10 @@ def test_killed_five_hundred_times(world: World) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interrupted_process_leaves_a_session_that_goes_on(world: World, times: int) -> None:
-    """Ctrl-C: the run says its end itself. Whoever presses twice may leave that to the next opener."""
+    """Ctrl-C: the run says its end itself. Whoever presses twice may leave that to the next opener, and may have to
+    press once more: asyncio may lose what a task waits for when it is interrupted while it cancels."""
     chance = random.Random(times)
-    sessions = [f"s{number}" for number in range(15)]
+    sessions = [f"s{number}" for number in range(15 if times == 1 else 8)]
     world.make(*sessions)
     aborted = 0
     for session in sessions:
@@ -154,6 +153,10 @@ def test_an_interrupted_process_leaves_a_session_that_goes_on(world: World, time
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
             time.sleep(chance.random() * 0.003)
+        if times > 1:
+            time.sleep(0.5)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
         world.crew.gone(pid, 3)
         opened = world.crew.asks("open", "opened", session)
         assert (opened["status"], opened["run"]) == ("idle", None)
