@@ -43,7 +43,7 @@ class Asked(Struct, frozen=True):
 
 class Found(Struct, frozen=True):
     """What was found: every breach in words; whether this look settled the session, or that it is erased; the reason
-    of the run's terminal part and the ``meta`` of its last action."""
+    of the run's terminal part and the ``meta`` of its last action; the error of the second call, else its state."""
 
     session: str
     problems: list[str]
@@ -51,6 +51,7 @@ class Found(Struct, frozen=True):
     erased: bool = False
     reason: str | None = None
     meta: dict[str, Json] = {}
+    second: str | None = None
 
 
 async def examine(store: SessionStore, asked: Asked, lines: Path) -> Found:
@@ -77,6 +78,9 @@ async def examine(store: SessionStore, asked: Asked, lines: Path) -> Found:
     kept = resumable(opened.state.messages)
     _fit_for_providers(kept, must)
 
+    named = {"line": f"{asked.level}-second"}
+    second = next((each.error or each.state for each in all_calls(opened.state.messages) if each.input == named), None)
+
     before = _count(lines, asked.session)
     marks = [each for each in all_calls(opened.state.messages) if each.name == "mark" and each.state in FINISHED]
     finished = {str(each.input["line"]): each.state for each in marks}  # type: ignore[index, call-overload]
@@ -92,7 +96,7 @@ async def examine(store: SessionStore, asked: Asked, lines: Path) -> Found:
     must(after["0-first"] == 1, f"the first call ran {after['0-first']} times")
     must(after[f"{asked.level}-second"] >= (not asked.level), "the retry did not make the second call")
     await _at_rest(store, asked.session, must)
-    return Found(asked.session, problems, opened.settled, False, reason, last.meta or {})
+    return Found(asked.session, problems, opened.settled, False, reason, last.meta or {}, second)
 
 
 async def _at_rest(store: SessionStore, session_id: str, must: Any) -> None:

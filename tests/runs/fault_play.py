@@ -24,6 +24,7 @@ from talkfold.runs import (
     SubAgent,
     Tool,
     Toolbox,
+    parked_call,
     start_run,
     stop_run,
     tool,
@@ -67,7 +68,8 @@ class FaultyAgent:
         yield first
         yield tool_outcome("c1", await request.call_tool(first))
         yield StepFinish(1)
-        second = ToolCall("m2", "c2", "mark", {"line": f"{self._cell.level}-second"})
+        name = "ask" if self._cell.point[0] == "parked" else "mark"
+        second = ToolCall("m2", "c2", name, {"line": f"{self._cell.level}-second"})
         parts: dict[str, AgentStreamPart] = {
             "message-start": MessageStart("m2"),
             "text-delta": TextDelta("m2", "Let me mark that."),
@@ -98,8 +100,17 @@ class FaultyAgent:
         async for _ in self._cell.fault.happens(self._here):
             raise AssertionError("only what yields nothing can happen while a part is taken")
 
+    async def _while_parked(self) -> None:
+        while await self._here.parked() is None:  # noqa: ASYNC110 - it is in a row
+            await anyio.sleep(0.002)
+        self._here.tool_runs.set()
+        if not self._cell.fault.gives_up:
+            await self._beside()
+
     async def _called(self, request: AgentRunRequest, made: ToolCall) -> Any:
-        if not (self._cell.fault.gives_up and self._cell.point == ("during", "call_tool")):
+        if self._cell.point == ("parked", "call_tool"):
+            self._here.tasks.start_soon(self._while_parked)
+        if not (self._cell.fault.gives_up and self._cell.point[0] in ("during", "parked")):
             return await request.call_tool(made)
         raised: list[Exception] = []
         async with anyio.create_task_group() as tasks:
@@ -151,7 +162,7 @@ def _box(cell: Cell | None, here: Here | None, lines: Path, session_id: str) -> 
 
     function: Any = mark_in_thread if fault is not None and fault.sync else mark
     made: Tool[..., Any] = tool(function, name="mark", timeout=fault.timeout if fault and stumbling else None)
-    return Toolbox(made)
+    return Toolbox(made, tool(write, name="ask", confirm="Mark it?"))
 
 
 def _in_thread(fault: Fault) -> None:
@@ -209,6 +220,7 @@ async def play(
             tasks,
             stop=lambda: stop_run(store, session_id),
             erase=lambda: store.erase(session_id),
+            parked=lambda: parked_call(store, session_id),
             cancel_caller=lambda: own[0].cancel() if own else scope.cancel(),
             flood=flood,
         )

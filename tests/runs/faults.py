@@ -22,7 +22,7 @@ LEVELS = (0, 1, 2)
 FLOOD = 1_500
 """Parts of a flood, where it is played at every point; the long tests play 100,000."""
 
-Point: TypeAlias = "tuple[Literal['before', 'during', 'after'], str]"
+Point: TypeAlias = "tuple[Literal['before', 'during', 'parked', 'after'], str]"
 Reason: TypeAlias = Literal["stop", "aborted", "error"]
 Happens: TypeAlias = "Callable[[Here], AsyncIterator[AgentStreamPart]]"
 
@@ -30,6 +30,8 @@ _BEFORE: tuple[Point, ...] = tuple(("before", kind) for kind in KINDS)
 _AFTER: tuple[Point, ...] = (("after", "finish"),)
 _DURING: tuple[Point, ...] = tuple(("during", kind) for kind in KINDS)
 _IN_TOOL: tuple[Point, ...] = (("during", "call_tool"),)
+_PARKED: tuple[Point, ...] = (("parked", "call_tool"),)
+"""While the call waits for a person's yes or no."""
 
 DATABASE_POINTS = (*_BEFORE, *_IN_TOOL, *_AFTER)
 """Where the database fails: what fails before a part fails while it is written."""
@@ -44,12 +46,14 @@ class Here:
         *,
         stop: Callable[[], Awaitable[object]],
         erase: Callable[[], Awaitable[object]],
+        parked: Callable[[], Awaitable[object | None]],
         cancel_caller: Callable[[], object],
         flood: int = FLOOD,
     ) -> None:
         self.tasks = tasks
         self.stop = stop
         self.erase = erase
+        self.parked = parked
         self.cancel_caller = cancel_caller
         self.flood = flood
         self.caller_raises = anyio.Event()
@@ -70,9 +74,10 @@ class Says(Struct, frozen=True):
 
 class Fault(Struct, frozen=True):
     """``top`` and ``nested``: what the run says when it happens at the top, and in a sub-agent; ``at_end``: after the
-    last part, at the top (by default ``top``). ``where``: a tool's happens inside the second call's tool, of this
-    ``timeout``, in a thread when ``sync``. ``gives_up``: the agent does it beside the call that it waits for.
-    ``native``: the caller is an asyncio task that is cancelled as such."""
+    last part, at the top (by default ``top``). ``outcome``: it happens inside the second call's tool, of this
+    ``timeout``, in a thread when ``sync``, and the call ends with an error that starts like this, or in this state.
+    ``gives_up``: the agent does it beside the call that it waits for. ``native``: the caller is an asyncio task that is
+    cancelled as such."""
 
     name: str
     happens: Happens
@@ -80,7 +85,7 @@ class Fault(Struct, frozen=True):
     top: Says
     nested: Says
     at_end: Says | None = None
-    where: Literal["agent", "tool"] = "agent"
+    outcome: str | None = None
     timeout: float | None = None
     sync: bool = False
     gives_up: bool = False
@@ -272,8 +277,8 @@ async def _tool_hangs_until_caller_raises(here: Here) -> AsyncIterator[AgentStre
 
 _WELL = Says()
 _ADAPTER = (*_BEFORE, *_AFTER)
-_WHOLE_WAY = (*_BEFORE, *_IN_TOOL)
-_ANYWHERE = (*_BEFORE, *_DURING, *_AFTER)
+_WHOLE_WAY = (*_BEFORE, *_IN_TOOL, *_PARKED)
+_ANYWHERE = (*_BEFORE, *_DURING, *_PARKED, *_AFTER)
 _STOPPED = Says(("stop",), ("aborted",))
 _CANCELLED = Says(("cancelled",), ("aborted",), raises=("cancelled",))
 _RAISED = Says(("raised",), ("aborted",), raises=("KeyError",))
@@ -300,11 +305,12 @@ def _agent(
 
 
 def _tool(
-    name: str, happens: Happens, says: Says = _WELL, *, timeout: float | None = None, sync: bool = False
+    name: str, happens: Happens, outcome: str, says: Says = _WELL, *, timeout: float | None = None, sync: bool = False
 ) -> Fault:
-    return Fault(name, happens, _IN_TOOL, says, says, where="tool", timeout=timeout, sync=sync)
+    return Fault(name, happens, _IN_TOOL, says, says, outcome=outcome, timeout=timeout, sync=sync)
 
 
+_FAILED, _LATE, _DEAD = "Error [failed] mark: ", "Error [timeout] mark: ", "Error [unavailable] mark: "
 _BROKE = Says(reasons=("error",), needs=("agent-raised",))
 _BROKE_INSIDE = Says(needs=("agent-raised",))
 _UNENDED = Says(reasons=("error",), needs=("no-end",))
@@ -335,19 +341,19 @@ FAULTS: tuple[Fault, ...] = (
         native=True,
     ),
     _agent("caller-raises", _caller_raises, _ANYWHERE, _or_well(_RAISED), _or_well(_RAISED)),
-    _tool("tool-raises", _tool_raises),
-    _tool("tool-raises-in-thread", _tool_raises, sync=True),
-    _tool("tool-hangs-until-timeout", _tool_hangs, timeout=0.05),
-    _tool("tool-hangs-in-thread-until-timeout", _tool_hangs, timeout=0.05, sync=True),
-    _tool("tool-hangs-until-stop", _tool_hangs_until_stop, _STOPPED),
-    _tool("tool-hangs-until-caller-cancelled", _tool_hangs_until_caller_goes, _CANCELLED),
-    _tool("tool-hangs-until-caller-raises", _tool_hangs_until_caller_raises, _RAISED),
-    _tool("tool-dies", _tool_dies),
-    _tool("tool-dies-in-thread", _tool_dies, sync=True),
-    _tool("tool-exits", _tool_exits),
-    _tool("tool-exits-its-thread", _tool_exits, sync=True),
-    _tool("tool-loses-its-server", _tool_loses_its_server),
-    _tool("tool-leaves-a-scope-cancelled", _tool_leaves_a_scope_cancelled),
+    _tool("tool-raises", _tool_raises, _FAILED),
+    _tool("tool-raises-in-thread", _tool_raises, _FAILED, sync=True),
+    _tool("tool-hangs-until-timeout", _tool_hangs, _LATE, timeout=0.05),
+    _tool("tool-hangs-in-thread-until-timeout", _tool_hangs, _LATE, timeout=0.05, sync=True),
+    _tool("tool-hangs-until-stop", _tool_hangs_until_stop, "cancelled", _STOPPED),
+    _tool("tool-hangs-until-caller-cancelled", _tool_hangs_until_caller_goes, "cancelled", _CANCELLED),
+    _tool("tool-hangs-until-caller-raises", _tool_hangs_until_caller_raises, "cancelled", _RAISED),
+    _tool("tool-dies", _tool_dies, _DEAD),
+    _tool("tool-dies-in-thread", _tool_dies, _DEAD, sync=True),
+    _tool("tool-exits", _tool_exits, _DEAD),
+    _tool("tool-exits-its-thread", _tool_exits, _DEAD, sync=True),
+    _tool("tool-loses-its-server", _tool_loses_its_server, _FAILED),
+    _tool("tool-leaves-a-scope-cancelled", _tool_leaves_a_scope_cancelled, _FAILED),
 )
 """Everything but the database, which the tests strike themselves: it is one for many sessions."""
 

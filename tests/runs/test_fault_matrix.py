@@ -44,6 +44,10 @@ def judged(cell: Cell, outcome: Outcome, found: Found) -> list[str]:
         must({each["code"] for each in noted} == codes, f"the log names the faults {noted}")  # type: ignore[union-attr, index, call-overload]
         must(found.meta.get("cause", "agent") == ending.cause, f"the log names the cause {found.meta}")
         must(found.reason == reason, f"the log ends with {found.reason}")
+    outcome_is = cell.fault.outcome
+    must(outcome_is is None or (found.second or "").startswith(outcome_is), f"the call ended with {found.second}")
+    if cell.point[0] == "parked" and not found.erased:
+        must((found.second or "").startswith(("cancelled", "Error [cancelled]")), f"it ended with {found.second}")
     must(not found.settled, "somebody else had to settle it")
     return [f"{cell.name}: {text}" for text in wrong]
 
