@@ -21,7 +21,7 @@ from talkfold.store import SessionStore
 
 pytestmark = pytest.mark.anyio
 
-RUNS = 150
+RUNS = 100
 _IDS = ("c", "d", "e")
 _DEEPEST = 3
 
@@ -114,7 +114,7 @@ def _number(call: ToolPart) -> int:
 
 
 async def play(store: SessionStore, seed: int) -> tuple[int, int]:
-    """One run; how many calls ended with a result, and how deep the deepest was."""
+    """Two runs in one session; how many calls ended with a result, and how deep the deepest was."""
     chance = random.Random(seed)
     ran: list[int] = []
 
@@ -131,11 +131,12 @@ async def play(store: SessionStore, seed: int) -> tuple[int, int]:
     session = f"s{seed}"
     await store.create(session)
     settings = RunSettings(grace_seconds=0.05)
-    async with start_run(store, session, adapter, text="go", tools=box, agents=agents, settings=settings) as run:
-        if chance.random() < 0.3:
-            await anyio.sleep(chance.random() * 0.01)
-            await stop_run(store, session)
-        await run.wait()
+    for _ in range(2):
+        async with start_run(store, session, adapter, text="go", tools=box, agents=agents, settings=settings) as run:
+            if chance.random() < 0.3:
+                await anyio.sleep(chance.random() * 0.01)
+                await stop_run(store, session)
+            await run.wait()
     state = await at_rest(store, session)
     assert misplaced(state.messages) == [], seed
     assert wrongly_paired(state.messages) == [], seed
