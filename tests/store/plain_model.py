@@ -171,7 +171,8 @@ class Model:
             raise InvalidArgument("waiting", "")
         session.log += bodies
         run.expires, run.there = self.now + round(hold.seconds * 1000), True
-        run.waiting = run.waiting if waiting is None else waiting
+        if waiting is not None:
+            run.waiting = waiting if session.state().status == "streaming" else None
         return len(session.log)
 
     def answer(self, session_id: str, owner: str | None, bodies: list[bytes], number: int) -> int:

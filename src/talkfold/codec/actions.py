@@ -82,7 +82,11 @@ def encode_action(action: SessionAction, *, max_bytes: int = MAX_ACTION_BYTES, m
     if type(action) is Part:
         _refuse_mistyped(action.part, "a stream part", _PART_KINDS, "$.part")
     _refuse_unjson(action, max_depth)
-    body = checked(encoded(action, "action", max_depth), "action", max_bytes, max_depth)
+    try:
+        written = encoded(action, "action", max_depth)
+    except (TypeError, ValueError) as error:  # a number with more digits than Python writes
+        raise InvalidAction("action", str(error)) from None
+    body = checked(written, "action", max_bytes, max_depth)
     _decode(body, "action", max_depth)  # msgspec writes what the fields hold without looking at their types
     return body
 
@@ -96,7 +100,7 @@ def encode_actions(actions: Sequence[SessionAction]) -> list[bytes]:
         blob = _LINES.encode_lines(actions)
         if len(blob) <= MAX_ACTION_BYTES and _ACTION.decode_lines(blob) == list(actions):
             return blob.split(b"\n")[:-1]
-    except (TalkfoldError, msgspec.DecodeError, UnicodeEncodeError, RecursionError, TypeError, KeyError):
+    except (TalkfoldError, msgspec.DecodeError, RecursionError, TypeError, ValueError, KeyError):
         pass  # one of them needs the exact path, or its own error
     return [encode_action(action) for action in actions]
 
@@ -119,7 +123,7 @@ def _refuse_mistyped(struct: object, what: str, kinds: _Kinds, path: str) -> Non
         raise InvalidAction("action", f"expected {what}, got {type(struct).__name__}", path)
     for field, name, kind in fields:
         value = getattr(struct, field)
-        if not isinstance(value, kind):
+        if type(value) not in kind:  # of a subclass, msgspec writes nothing
             raise InvalidAction("action", f"expected {kind[0].__name__}, got {type(value).__name__}", f"{path}.{name}")
 
 

@@ -57,7 +57,7 @@ async def approve(
     Returns the answer's number in the log. Raises CallNotWaiting when that call with that input waits for no approval.
     """
     parked = await _the_call(store, session_id, owner, call_id, input, "approval")
-    meta = _meta(parked, "approved", reason)
+    meta = _meta("approved", reason)
     running = ToolPhase(parked.waiting.name, "running")
     return await store.answer(session_id, [running], number=parked.waiting.number, owner=owner, actor=by, meta=meta)
 
@@ -77,7 +77,7 @@ async def deny(
     waiting = parked.waiting
     text = f"{CANCELLED_MARK} {waiting.name}: the person declined this call"
     refused = Part(ToolError(waiting.call_id, f"{text}: {reason}" if reason else text), waiting.within)
-    meta = _meta(parked, "denied", reason)
+    meta = _meta("denied", reason)
     return await store.answer(session_id, [refused], number=waiting.number, owner=owner, actor=by, meta=meta)
 
 
@@ -101,8 +101,7 @@ async def give_result(
     parked = await _the_call(store, session_id, owner, call_id, input, "client")
     waiting = parked.waiting
     outcome = Part(tool_outcome(waiting.call_id, result), waiting.within)
-    meta: dict[str, Json] = {"answers": waiting.number}
-    return await store.answer(session_id, [outcome], number=waiting.number, owner=owner, actor=by, meta=meta)
+    return await store.answer(session_id, [outcome], number=waiting.number, owner=owner, actor=by)
 
 
 async def _the_call(
@@ -123,8 +122,8 @@ async def _the_call(
     return parked
 
 
-def _meta(parked: ParkedCall, decision: str, reason: str | None) -> dict[str, Json]:
-    meta: dict[str, Json] = {"answers": parked.waiting.number, "decision": decision}
+def _meta(decision: str, reason: str | None) -> dict[str, Json]:
+    meta: dict[str, Json] = {"decision": decision}
     return meta if reason is None else {**meta, "reason": reason}
 
 

@@ -20,7 +20,7 @@ from .context import MadeCall, RunContext
 from .events import CallEnded, CallProgress, CallStarted, begin, told
 from .guard import error_text
 from .output import ToolOutput, error_output, output_of, tool_outcome
-from .subagents import SubAgent, delegate_descriptor, delegates
+from .subagents import SubAgent, delegate_descriptor
 from .tool import ToolContext, ToolProgress
 from .tools import Toolbox
 
@@ -29,7 +29,7 @@ __all__ = ("Calling", "Delegation")
 _log = logging.getLogger(__name__)
 
 Delegation: TypeAlias = Callable[[SubAgent, MadeCall], Awaitable[ToolOutput]]
-"""How a delegate call is carried out: the sub-agent's whole run. Never raises."""
+"""How a delegate call is carried out: the sub-agent's whole run. Raises only what the log raised, and cancellation."""
 
 
 class Calling:
@@ -68,19 +68,23 @@ class Calling:
 
     async def said(self, part: ToolCall) -> None:
         """The agent yielded a call: it is durable when this returns."""
-        unsaid = [call for call in self._made.get(part.id, ()) if call.begun and call.outcome is None]
-        if not unsaid:  # else: call_tool came first, and has logged it
+        if any(call.begun and call.outcome is None for call in self._made.get(part.id, ())):
+            await self._run.journal.flush()  # call_tool came first, and has put it down
+        else:
             await self._log_call(part)
 
-    async def _log_call(self, part: ToolCall) -> MadeCall | None:
+    async def _log_call(self, part: ToolCall, *, begun: bool = False) -> MadeCall | None:
         # A copy: what runs, and what a person agreed to, is what the log shows, whatever the agent does to its own.
         own = replace(part, input=deepcopy(part.input), provider_metadata=deepcopy(part.provider_metadata))
-        call = MadeCall(part, self._with_own_id(own), self._within)
-        number = await self._run.commit(Part(call.logged, self._within))
+        call = MadeCall(part, self._with_own_id(own), self._within, begun=begun)
+        self._made.setdefault(part.id, []).append(call)  # before anything is awaited: it may be there twice else
+        number: int | None = None
+        with CancelScope(shield=True):
+            number = await self._run.commit(Part(call.logged, self._within))
         if number is None:
+            self._forget(call)
             return None
         call.path = (*(outer.number for outer in self._around), number)
-        self._made.setdefault(part.id, []).append(call)
         self._run.open[number] = call
         return call
 
@@ -108,30 +112,35 @@ class Calling:
                 self._run.fault("unknown-call", f"an outcome for {part.id!r}, which is no call of this agent")
                 await self._run.commit(Part(part, self._within))
             return
+        if self._run.journal.failure is not None:
+            return  # what it was told then is not what its tool did
         outcome = replace(part, id=call.logged.id)
         if outcome != call.outcome and not (self._run.stopping and _is_cancelled(outcome)):
-            await self._log_outcome(call, outcome)
+            call.given_up = call.outcome is None
+            await self._log_outcome(call, outcome, {"changed": True} if call.outcome is not None else None)
         self._forget(call)
 
     async def _log_outcome(
         self, call: MadeCall, outcome: ToolResult | ToolError, meta: dict[str, Json] | None = None
     ) -> None:
-        await self._run.commit(Part(outcome, self._within), meta)
         call.outcome = outcome
         self._run.open.pop(call.number, None)
+        await self._run.commit(Part(outcome, self._within), meta)
 
     def _forget(self, call: MadeCall) -> None:
-        calls = self._made[call.said.id]
-        calls.remove(call)
+        calls = self._made.get(call.said.id, [])
+        if call in calls:
+            calls.remove(call)
         if not calls:
-            del self._made[call.said.id]
+            self._made.pop(call.said.id, None)
 
     def left_open(self) -> list[MadeCall]:
         """The calls that have no outcome, oldest first."""
         return [call for calls in self._made.values() for call in calls if call.outcome is None]
 
     def close(self) -> None:
-        """The agent is over: its calls are no longer open."""
+        """The agent is over: its calls are no longer open, and it makes no more."""
+        self.over = True
         for calls in self._made.values():
             for call in calls:
                 self._run.open.pop(call.number, None)
@@ -163,9 +172,6 @@ class Calling:
             self._run.fault("changed-call", f"the call {request.id!r} was made with other arguments than it has")
             text = f"{request.name}: the call {request.id!r} has another name or input in the log"
             return await self._keep(call, error_output("invalid_input", text))
-        done = self._run.finished.take(self._agents_around, call.logged.name, call.logged.input)
-        if done is not None:
-            return await self._keep(call, _output_of(done.output, done.error), {"reused": True})
         return await self._keep(call, await self._observed(call))
 
     async def _unsaid(self, request: ToolCallRequest) -> MadeCall | ToolOutput:
@@ -176,16 +182,18 @@ class Calling:
         self._run.fault("unsaid-call", f"call_tool came before the tool-call part of {request.id!r}")
         if self.message_id is None:
             return error_output("failed", f"{request.name}: there is no message that makes this call")
-        call = await self._log_call(ToolCall(self.message_id, request.id, request.name, request.input))
+        part = ToolCall(self.message_id, request.id, request.name, request.input)
+        call = await self._log_call(part, begun=True)
         return call or error_output("invalid_input", f"{request.name}: the input cannot be stored")
 
-    async def _keep(self, call: MadeCall, output: ToolOutput, meta: dict[str, Json] | None = None) -> ToolOutput:
-        """Log the output as the call's outcome, unless it has one; what a tool did is told even on the way out."""
-        if call.outcome is None:
-            outcome = tool_outcome(call.logged.id, output)
-            if not (self._run.stopping and _is_cancelled(outcome)):
-                with CancelScope(shield=True):
-                    await self._log_outcome(call, outcome, meta)
+    async def _keep(self, call: MadeCall, output: ToolOutput) -> ToolOutput:
+        """Log the output as the call's outcome, unless it has one; what a tool did is told even on the way out, and
+        even where the agent had given the call up meanwhile."""
+        outcome = tool_outcome(call.logged.id, output)
+        late = call.given_up and isinstance(outcome, ToolResult)
+        if (call.outcome is None or late) and not (self._run.stopping and _is_cancelled(outcome)):
+            with CancelScope(shield=True):
+                await self._log_outcome(call, outcome, {"reused": True} if call.reused else None)
         return output
 
     async def _observed(self, call: MadeCall) -> ToolOutput:
@@ -208,7 +216,12 @@ class Calling:
     async def _make(self, call: MadeCall) -> ToolOutput:
         run, part = self._run, call.logged
         request = ToolCallRequest(part.id, part.name, part.input)
-        if (agent := delegates(self._agents).get(part.name)) is not None:
+        done = run.finished.take(self._agents_around, part.name, part.input)
+        if done is not None:
+            call.reused = True
+            return _output_of(done.output, done.error)
+        agent = next((agent for agent in self._agents if agent.call_name == part.name), None)
+        if agent is not None:
             return await self._delegation(agent, call)
         prompt = self._toolbox.confirmation(request)
         if prompt is not None:

@@ -64,6 +64,7 @@ class Conductor:
         self._turn = turn
         self._grace = grace
         self._scope = CancelScope()
+        self._renewing = CancelScope()
         self._writing = CancelScope(shield=True)  # what is cancelled around the run may still have something to log
         self._cause: RunCause | None = None
         self._played = anyio.Event()
@@ -130,6 +131,8 @@ class Conductor:
                     self._context.finished = FinishedCalls(before.state.messages)
                 self._said = await self._turn.play(started.state.messages)
         except Exception as error:
+            if not isinstance(error, TalkfoldError):
+                _log.exception("run %s: this is a fault of talkfold's own", self._hold.run)
             self._context.journal.fail(error)
         finally:
             self._played.set()
@@ -141,15 +144,16 @@ class Conductor:
             self.end_now("lease-lost" if isinstance(self.failure, LeaseLost) else "store")
 
     async def _renew(self) -> None:
-        while True:
-            await anyio.sleep(self._hold.seconds / 3)
-            try:
-                await self._store.renew(self._session_id, hold=self._hold, owner=self._owner)
-            except (LeaseLost, SessionErased, StoreClosed) as error:
-                self._context.journal.fail(error)
-                return
-            except TalkfoldError as error:
-                _log.warning("run %s could not renew its lease yet: %s", self._hold.run, error)
+        with self._renewing:
+            while True:
+                await anyio.sleep(self._hold.seconds / 3)
+                try:
+                    await self._store.renew(self._session_id, hold=self._hold, owner=self._owner)
+                except (LeaseLost, SessionErased, StoreClosed) as error:
+                    self._context.journal.fail(error)
+                    return
+                except TalkfoldError as error:
+                    _log.warning("run %s could not renew its lease yet: %s", self._hold.run, error)
 
     def _heard(self, row: LoggedAction) -> None:
         if self._context.heard_answer(row):
@@ -165,6 +169,7 @@ class Conductor:
         if self._cause is None:
             _log.info("run %s: somebody logged a %s; its agent is told to end", self._hold.run, cause)
             self._cause = cause
+            self._context.outbox.hurry()
             self._context.controller.abort(cause)
             self._scope.deadline = min(self._scope.deadline, anyio.current_time() + self._grace)
             self._give_up_after(self._grace + _LAST_SECONDS)
@@ -172,6 +177,7 @@ class Conductor:
     def end_now(self, cause: RunCause) -> None:
         """Tell the agent to end and cancel it at once."""
         self._cause = self._cause or cause
+        self._context.outbox.hurry()
         self._context.controller.abort(cause)
         self._scope.cancel()
         self._give_up_after(_LAST_SECONDS)
@@ -188,6 +194,7 @@ class Conductor:
 
     async def _close(self) -> None:
         context = self._context
+        self._renewing.cancel()  # its word would come after the lease is given back
         cause = self._cause or "agent"
         context.journal.weed()
         end = self._said.part if self._said else Finish("aborted")
@@ -200,6 +207,7 @@ class Conductor:
             number = await context.journal.release(_with_meta(rows, self._meta(cause, faults)))
         except Exception as error:
             context.journal.fail(error)
+            context.journal.let_go()
             lost = isinstance(error, LeaseLost)
             level = logging.WARNING if lost else logging.ERROR
             _log.log(
@@ -225,14 +233,17 @@ class Conductor:
     async def _last_try(self, error: Exception) -> None:
         """The store failed. Where it is only the one write that it refused, the session still gets its end."""
         end = RunError(f"The run could not store what happened: {error}"[:500])
-        row = Entry(Part(end), meta={"cause": "store"})
-        try:
-            number = await self._store.release(self._session_id, [row], hold=self._hold, owner=self._owner)
-        except TalkfoldError as again:
-            _log.error("run %s leaves its session open, until its lease is over: %s", self._hold.run, again)
-            return
-        assert self.ending is not None
-        self.ending = RunEnding("store", end, number, self.ending.faults)
+        last = Entry(Part(end), meta={"cause": "store"})
+        for rows in ([*self._context.journal.left, last], [last]):
+            try:
+                number = await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)
+            except TalkfoldError as again:
+                why = again
+            else:
+                assert self.ending is not None
+                self.ending = RunEnding("store", end, number, self.ending.faults)
+                return
+        _log.error("run %s leaves its session open, until its lease is over: %s", self._hold.run, why)
 
 
 def _with_meta(rows: list[Part], meta: dict[str, Json]) -> list[Any]:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 import anyio
+from anyio import CancelScope, get_cancelled_exc_class
 
 from ..actions import AgentStreamPart, Part, RunError, SessionAction, ToolCall, ToolError, ToolPhase, ToolResult
+from ..calls import CANCELLED_MARK
 from ..errors import CallNotWaiting, TalkfoldError
 from ..log import LoggedAction
 from ..model import Json
@@ -31,13 +33,16 @@ _DECISIONS = get_args(Decision)
 class MadeCall:
     """A call that an agent of this run made. ``said`` is its part as the agent yielded it, ``logged`` as it is in the
     log; ``path`` are the numbers of the delegate calls around it and its own, so that paths are in the order in which
-    the fold finds calls; ``outcome`` is the part that ended it, once it is in the log."""
+    the fold finds calls; ``outcome`` is the part that ended it, once it is on its way into the log. ``begun``: it is
+    being made, or was; ``given_up``: the agent ended it before its tool did; ``reused``: an older run had made it."""
 
     said: ToolCall
     logged: ToolCall
     within: str | None
     path: tuple[int, ...] = ()
     begun: bool = False
+    given_up: bool = False
+    reused: bool = False
     outcome: ToolResult | ToolError | None = None
 
     @property
@@ -49,9 +54,20 @@ class MadeCall:
 @dataclass(eq=False, slots=True)
 class _Wait:
     call: MadeCall
+    kind: WaitKind
     over: anyio.Event = field(default_factory=anyio.Event)
     answer: SessionAction | None = None
     decision: Decision = "answered"
+
+    def takes(self, action: SessionAction) -> bool:
+        """Whether this is an answer: a yes to an approval, or an outcome of that very call."""
+        call = self.call.logged
+        if type(action) is ToolPhase:
+            return self.kind == "approval" and action == ToolPhase(call.name, "running")
+        outcome = ends_call(action)
+        if outcome is None or type(action) is not Part:
+            return False
+        return (outcome.id, action.within) == (call.id, self.call.within)
 
 
 class RunContext:
@@ -140,7 +156,7 @@ class RunContext:
         number, name = call.number, call.logged.name
         expires = None if seconds is None else self.clock() + round(seconds * 1000)
         waiting = Waiting(number, call.logged.id, name, kind, prompt, expires, call.within)
-        wait = self._waits[number] = _Wait(call)
+        wait = self._waits[number] = _Wait(call, kind)
         unsubscribe = self.signal.subscribe(wait.over.set)
         try:
             phase = [ToolPhase(name, "awaiting-confirmation", prompt)] if kind == "approval" else []
@@ -160,15 +176,31 @@ class RunContext:
                 waited = anyio.current_time() - begun
                 told(self.observe, CallAnswered(self.run_id, waiting, wait.decision, waited))
             return wait.answer
+        except get_cancelled_exc_class():
+            with CancelScope(shield=True):
+                await self._give_up(call, wait)
+            raise
         finally:
             unsubscribe()
             del self._waits[number]
+
+    async def _give_up(self, call: MadeCall, wait: _Wait) -> None:
+        """The agent no longer waits for its call: then nobody may answer it."""
+        if wait.answer is not None or self.stopping:
+            return
+        text = f"{CANCELLED_MARK} {call.logged.name}: the agent gave the call up"
+        given_up = Part(ToolError(call.logged.id, text), call.within)
+        try:
+            await self.journal.answer(given_up, call.number, {"decision": "given-up"})
+        except Exception:
+            return  # it was answered, or the run is over: then it waits no more either
+        self._answered(call.number, given_up, None)
 
     async def _expire(self, call: MadeCall, seconds: float) -> None:
         text = f"Error [timeout] {call.logged.name}: nobody answered within {seconds:g} s"
         late = Part(ToolError(call.logged.id, text), call.within)
         try:
-            await self.journal.answer(late, call.number, {"answers": call.number, "decision": "expired"})
+            await self.journal.answer(late, call.number, {"decision": "expired"})
         except CallNotWaiting:
             return  # somebody was quicker: the answer is on its way here, or a Stop is
         self._answered(call.number, late, "expired")
@@ -192,7 +224,8 @@ class RunContext:
     def heard_answer(self, row: LoggedAction) -> bool:
         """Take a row that somebody else logged as the answer to a parked call, if it is one."""
         number: Json = None if row.meta is None else row.meta.get("answers")
-        if row.run != self.run_id or type(number) is not int or number not in self._waits:
+        wait = self._waits.get(number) if type(number) is int else None
+        if wait is None or row.run != self.run_id or not wait.takes(row.action):
             return False
         self._answered(number, row.action, row.meta and row.meta.get("decision"))
         return True

@@ -53,7 +53,9 @@ def _is_last(row: LoggedAction) -> bool:
 
 async def _living_run(store: SessionStore, session_id: str, owner: str | None) -> str | None:
     """The run that owns the session; one whose owner died is settled, and there is none."""
-    lease = (await store.open_session(session_id, owner=owner)).session.lease
+    lease = (await store.get(session_id, owner=owner)).lease
+    if lease is None:
+        lease = (await store.open_session(session_id, owner=owner)).session.lease
     return None if lease is None else lease.run
 
 

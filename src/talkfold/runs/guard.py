@@ -44,6 +44,11 @@ async def guarded(
     ended: list[ToolOutput] = []
     given_up = AbortController()
 
+    async def expire(seconds: float) -> None:
+        await anyio.sleep(seconds)
+        given_up.abort("timeout")  # first, as above
+        late.cancel()
+
     async def alone() -> None:
         try:
             ended.append(await work(given_up.signal))
@@ -66,9 +71,12 @@ async def guarded(
         await checkpoint()  # a caller that is cancelled already starts nothing
         with stopped, late:
             if not signal.aborted:
-                late.deadline = inf if timeout is None else anyio.current_time() + timeout
-                async with anyio.create_task_group() as group:
-                    group.start_soon(alone)
+                async with anyio.create_task_group() as clock:
+                    if timeout is not None:
+                        clock.start_soon(expire, timeout)
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(alone)
+                    clock.cancel_scope.cancel()
     except get_cancelled_exc_class() as cancellation:
         given_up.abort("the run was cancelled")
         _cancel_again(cancellation)
@@ -89,7 +97,6 @@ def _without_end(
     if signal.aborted:
         return "cancelled", f"stopped ({signal.reason})"
     if late:
-        given_up.abort("timeout")
         return "timeout", f"no result within {timeout:g} s"
     if given_up.signal.aborted:
         return "cancelled", str(given_up.signal.reason)

@@ -11,8 +11,11 @@ foreign rows are read, so following one's own log costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TypeVar
 
 import anyio
 from anyio import CancelScope
@@ -44,6 +47,9 @@ _MOST_TEXT = 1 << 20
 """How much may wait for the disk, in actions and in characters, before whoever writes is held back."""
 
 _PAGE = 500
+_TRIES = 3
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 
 
 class Journal:
@@ -121,36 +127,54 @@ class Journal:
         finally:
             del self._asked[position]
 
+    async def flush(self) -> None:
+        """Wait until all that was put down so far is durable. Raises what the store raised."""
+        position = self._put
+        while self._committed < position and not self._released:
+            await self._next_commit()
+
     async def park(self, actions: Sequence[Loggable], waiting: Waiting, meta: Mapping[str, Json] | None = None) -> None:
         """Log actions and note in the lease the call that waits. Raises what the store raises."""
         async with self._alone():
             await self._write_waiting()
-            last = await self._store.park(
-                self._session_id, actions, hold=self._hold, waiting=waiting, owner=self._owner, meta=meta
-            )
+            park = partial(self._store.park, self._session_id, actions, hold=self._hold, waiting=waiting)
+            last = await _patiently(partial(park, owner=self._owner, meta=meta))
             await self._landed(last - len(actions) + 1, last)
 
     async def answer(self, action: SessionAction, number: int, meta: Mapping[str, Json]) -> None:
         """Answer a parked call of this run oneself. Raises CallNotWaiting when somebody was quicker."""
         async with self._alone():
             await self._write_waiting()
-            last = await self._store.answer(
-                self._session_id, [action], number=number, owner=self._owner, meta=meta, hold=self._hold
-            )
+            answer = partial(self._store.answer, self._session_id, [action], number=number, hold=self._hold)
+            last = await _patiently(partial(answer, owner=self._owner, meta=meta))
             await self._landed(last, last)
 
     async def release(self, actions: Sequence[Loggable]) -> int:
-        """Write what waits and the last actions, and give the lease back, in one commit. Returns the newest number."""
-        try:
-            async with self._alone():
-                rows = [*self._waiting, *actions]
-                self._waiting, self._text = [], 0
-                last = await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)
+        """Write what waits and the last actions, and give the lease back, in one commit. Returns the newest number.
+
+        Where that fails, what waited is still there: ``left``.
+        """
+        async with self._alone():
+            rows = [*self._waiting, *actions]
+            release = partial(self._store.release, self._session_id, rows, hold=self._hold, owner=self._owner)
+            last = await _patiently(release)
+            self._waiting, self._text = [], 0
+            self.let_go()
+            try:
                 await self._landed(last - len(rows) + 1, last)
-                return last
-        finally:
-            self._released = True
-            self._tell_progress()
+            except Exception as error:  # the run is over, and well; only its reader misses what others wrote last
+                _log.warning("the end of session %s cannot be read: %s", self._session_id, error)
+            return last
+
+    @property
+    def left(self) -> list[Loggable]:
+        """What was put down and is not in the log."""
+        return list(self._waiting)
+
+    def let_go(self) -> None:
+        """Nobody waits for a commit any more: the log is given back, or lost."""
+        self._released = True
+        self._tell_progress()
 
     def weed(self) -> None:
         """Take out of what waits everything that no log takes (``refused`` is told): before the end is decided."""
@@ -167,23 +191,25 @@ class Journal:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None]:
-        """One write at a time, whole: what waits goes first, and no cancellation cuts through a commit."""
-        async with self._turn:
-            if self.failure is not None:
-                raise self.failure
-            with CancelScope(shield=True):
-                try:
-                    yield
-                except (CallNotWaiting, *UNSTORABLE):
-                    raise
-                except Exception as error:
-                    self.fail(error)
-                    raise
-        self._moved(self._end)
+        """One write at a time, whole: no cancellation cuts through a commit."""
+        try:
+            async with self._turn:
+                if self.failure is not None:
+                    raise self.failure
+                with CancelScope(shield=True):
+                    try:
+                        yield
+                    except (CallNotWaiting, *UNSTORABLE):
+                        raise
+                    except Exception as error:
+                        self.fail(error)
+                        raise
+        finally:
+            self._moved(self._end)  # what was told meanwhile
 
     def fail(self, error: Exception) -> None:
-        """Write nothing more, for this reason; the first reason stays."""
-        if self.failure is None:
+        """Write nothing more, for this reason; the first reason stays. After the release nothing fails any more."""
+        if self.failure is None and not self._released:
             self.failure = error
         self._work_to_do.set()
         self._tell_progress()
@@ -220,24 +246,22 @@ class Journal:
             except UNSTORABLE:
                 for row in rows:
                     await self._append([row])
+            except StoreBusy:
+                self._waiting = [*rows, *self._waiting]
+                raise
             self._tell_progress()
 
     async def _append(self, rows: list[Loggable]) -> None:
-        tries = 0
-        while True:
-            try:
-                appended = await self._store.append(self._session_id, rows, hold=self._hold, owner=self._owner)
-                break
-            except StoreBusy:  # nothing was written; the lease says how long it is worth trying
-                tries += 1
-                if tries == 3:
-                    raise
-            except UNSTORABLE as error:
-                if len(rows) > 1:
-                    raise
-                self._committed += 1
-                self._refused(_typed(rows[0]), error)
-                return
+        try:
+            appended = await _patiently(
+                partial(self._store.append, self._session_id, rows, hold=self._hold, owner=self._owner)
+            )
+        except UNSTORABLE as error:
+            if len(rows) > 1:
+                raise
+            self._committed += 1
+            self._refused(_typed(rows[0]), error)
+            return
         for position in self._asked:
             if self._committed < position <= self._committed + len(rows):
                 self._asked[position] = appended.first + position - self._committed - 1
@@ -273,6 +297,14 @@ class Journal:
         await self._progress.wait()
         if self.failure is not None:
             raise self.failure
+
+
+async def _patiently(write: Callable[[], Awaitable[_T]]) -> _T:
+    """Try a write again that the store was too busy for: nothing of it was written."""
+    for _ in range(_TRIES - 1):
+        with suppress(StoreBusy):
+            return await write()
+    return await write()
 
 
 def _typed(row: Loggable) -> SessionAction:

@@ -19,6 +19,7 @@ class Outbox:
     def __init__(self) -> None:
         self._row: deque[SessionAction] = deque()
         self._wanted = True
+        self._hurried = False
         self._ended = False
         self._changed = anyio.Event()
         self._reading = False
@@ -33,7 +34,12 @@ class Outbox:
     @property
     def crowded(self) -> bool:
         """Whether the reader is behind: whoever puts next awaits ``room`` first."""
-        return len(self._row) >= _MOST
+        return len(self._row) >= _MOST and not self._hurried
+
+    def hurry(self) -> None:
+        """The run must end: what is still put does not wait for the reader."""
+        self._hurried = True
+        self._change()
 
     async def room(self) -> None:
         """Wait until the reader has caught up."""
@@ -61,7 +67,7 @@ class Outbox:
                 await self._changed.wait()
             finally:
                 self._reading = False
-        full = self.crowded
+        full = len(self._row) >= _MOST
         action = self._row.popleft()
         if full:
             self._change()

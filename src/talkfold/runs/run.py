@@ -12,10 +12,11 @@ Stop is not told to the run: it is logged, by any process, and the run reads it 
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from math import inf
 from typing import Generic, Literal, Self, TypeVar
 
@@ -24,7 +25,7 @@ from anyio import CancelScope, get_cancelled_exc_class
 from msgspec import Struct
 
 from ..actions import AgentStreamPart, Finish, Part, Retry, RunError, Send, SessionAction, Stop
-from ..errors import InvalidArgument, LeaseLost, RunInProgress, SessionErased, SessionNotFound
+from ..errors import InvalidArgument, LeaseLost, RunInProgress, SessionErased, SessionNotFound, TalkfoldError
 from ..log import Entry
 from ..model import Json
 from ..store.lease import LEASE_SECONDS, Hold, Lease, Started
@@ -33,7 +34,7 @@ from .active import running_adapter
 from .adapter import AgentAdapter, WebAgent
 from .conductor import Conductor, RunEnding
 from .context import RunContext
-from .events import Observation, Observe, RunEnded, RunStarted, told
+from .events import Observation, Observe, RunCause, RunEnded, RunStarted, told
 from .subagents import MAX_DEPTH, SubAgent, delegates
 from .tools import Toolbox
 from .turn import Turn, reason_of
@@ -41,6 +42,7 @@ from .turn import Turn, reason_of
 __all__ = ("Run", "RunSettings", "retry_run", "start_run", "stop_run")
 
 _T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.05
 _NEVER_BEGUN = Entry(Part(Finish("aborted")), meta={"cause": "cancelled"})
 
@@ -53,7 +55,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-_LEAST: dict[str, float] = {
+_LEAST: dict[str, float] = {  # the least that each number of the settings may be
     "lease_seconds": 0.1,
     "grace_seconds": 0,
     "approval_seconds": 0,
@@ -74,7 +76,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     - ``observe``: is called with every ``RunEvent``.
     - ``new_run_id``, ``clock``: where ids of runs and the time (milliseconds since 1970, UTC) come from.
 
-    Raises InvalidArgument for a number that is too small or none.
+    Raises InvalidArgument for a number that is too small, or no number.
     """
 
     lease_seconds: float = LEASE_SECONDS
@@ -88,8 +90,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None and not least <= value < inf:
+            value: float | None = getattr(self, name)
+            if name == "approval_seconds" and value is None:
+                continue
+            if value is None or not least <= value < inf:
                 raise InvalidArgument(name, f"{value} is not {least:g} or more")
 
 
@@ -141,7 +145,9 @@ class Run:
         return self.ending
 
     async def stop(self, *, actor: str | None = None, reason: str | None = None) -> None:
-        """Log a ``stop``; the run hears it like everybody's."""
+        """Log a ``stop``; the run hears it like everybody's. Nothing is logged when it is over."""
+        if self.ending is not None:
+            return
         await stop_run(self._store, self.session_id, owner=self._owner, actor=actor, reason=reason)
 
 
@@ -290,6 +296,7 @@ async def _running(launch: _Launch, run_id: str, action: Send | Retry) -> AsyncG
     begun = anyio.current_time()
     observation = told(observe, RunStarted(launch.session_id, run_id, launch.adapter.id, kind, launch.owner))
     conductor: Conductor | None = None
+    cause: RunCause = "refused"
     try:
         hold = Hold(run_id, settings.lease_seconds)
         started = await _take_session(launch, action, hold, observation)
@@ -306,6 +313,9 @@ async def _running(launch: _Launch, run_id: str, action: Send | Retry) -> AsyncG
         with running_adapter(launch.adapter):
             async with _conducted(conductor, started, action, observation):
                 yield Run(launch.store, launch.session_id, launch.owner, started, context, conductor)
+    except get_cancelled_exc_class():
+        cause = "cancelled"
+        raise
     finally:
         ending = conductor.ending if conductor else None
         part = ending.part if ending else None
@@ -314,7 +324,7 @@ async def _running(launch: _Launch, run_id: str, action: Send | Retry) -> AsyncG
             RunEnded(
                 launch.session_id,
                 run_id,
-                ending.cause if ending else "refused",
+                ending.cause if ending else cause,
                 None if part is None else reason_of(part),
                 anyio.current_time() - begun,
                 turn.parts,
@@ -366,6 +376,11 @@ async def _take_session(launch: _Launch, action: Send | Retry, hold: Hold, obser
             await anyio.sleep(_LOOK_SECONDS)
         except get_cancelled_exc_class():
             # Whether it was started nobody knows any more: what is asked for after it will.
-            with CancelScope(shield=True), suppress(LeaseLost, SessionErased, SessionNotFound):
-                await store.release(session_id, [_NEVER_BEGUN], hold=hold, owner=owner)
+            with CancelScope(shield=True):
+                try:
+                    await store.release(session_id, [_NEVER_BEGUN], hold=hold, owner=owner)
+                except (LeaseLost, SessionErased, SessionNotFound):
+                    pass  # it was not
+                except TalkfoldError as error:
+                    _log.error("run %s may have left its session open, until its lease is over: %s", hold.run, error)
             raise

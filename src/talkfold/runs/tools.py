@@ -149,10 +149,16 @@ class Toolbox:
 
 def _listed(source: ToolSource) -> Sequence[ToolDescriptor]:
     try:
-        return source.descriptors()
+        return [_descriptor(each) for each in source.descriptors()]
     except Exception:
         _log.exception("the tools of %r cannot be listed", source)
         return ()
+
+
+def _descriptor(given: object) -> ToolDescriptor:
+    if not isinstance(given, ToolDescriptor):
+        raise TypeError(f"it lists a {type(given).__name__}, which is no ToolDescriptor")
+    return given
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:

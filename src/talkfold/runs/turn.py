@@ -108,6 +108,7 @@ class Turn:
                     self._agent,
                 )
                 await self._take_all(request)
+            self._calling.over = True
             end = self._end or self._without_end()
             if run.stopping and isinstance(end, Finish):
                 end = Finish("aborted")  # whatever the agent made of it: its calls were given up

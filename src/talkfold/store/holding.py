@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 
 from ..actions import Reset, Retry, Send, SessionAction, Stop
 from ..errors import CallNotWaiting
@@ -17,6 +18,7 @@ from .lease import Hold, Lease
 
 __all__ = (
     "TAKES_OVER",
+    "answer_meta",
     "ends_wait",
     "lease_end",
     "needed_stop",
@@ -71,6 +73,11 @@ def refuse_answer(session_id: str, number: int, living: Lease | None, now: int |
         raise CallNotWaiting(session_id, call, reason)
     if now is not None and waiting.expires is not None and now >= waiting.expires:
         raise CallNotWaiting(session_id, call, "its time is over")
+
+
+def answer_meta(meta: Mapping[str, Json] | None, number: int) -> dict[str, Json]:
+    """The envelope of an answer: it says which action's call it answers, so that the run knows it as one."""
+    return {**(meta or {}), "answers": number}
 
 
 def needed_stop(state: SessionState, *, run: str | None, cause: str) -> Batch | None:

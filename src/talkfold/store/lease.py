@@ -113,8 +113,9 @@ class Leases(Protocol):
     ) -> int:
         """Log actions of the run and note the call that it waits for; returns the newest number.
 
-        There may be no actions. The lease is renewed; a call that waited before no longer does. Raises LeaseLost,
-        InvalidArgument when no action has the number of ``waiting``, and what ``append`` raises.
+        There may be no actions. After a ``stop`` nothing waits any more, and nothing is noted. The lease is renewed; a
+        call that waited before no longer does. Raises LeaseLost, InvalidArgument for the number of no action, and what
+        ``append`` raises.
         """
         ...
 
@@ -130,6 +131,9 @@ class Leases(Protocol):
         hold: Hold | None = None,
     ) -> int:
         """Log the answer to the parked call whose action has this number, under the run's id, and end the wait.
+
+        Its ``meta`` says ``{"answers": number}`` besides. A ``toolPhase`` running is a yes; an outcome of that call
+        ends it; the run takes nothing else for an answer.
 
         There is at least one action. Returns the newest number. Of several answers the first is taken. Raises
         CallNotWaiting when that call does not wait (any more), its time is over, or its run is dead; the wait of a

@@ -13,7 +13,16 @@ from ...model import Json
 from ...resumable import last_kept
 from ..arguments import check_first, check_hold, check_number
 from ..entries import Batch, prepare
-from ..holding import ends_wait, lease_end, needed_stop, refuse_answer, renewal_due, takes_over, this_process
+from ..holding import (
+    answer_meta,
+    ends_wait,
+    lease_end,
+    needed_stop,
+    refuse_answer,
+    renewal_due,
+    takes_over,
+    this_process,
+)
 from ..lease import Hold, Lease, Started, Waiting
 from ..protocol import Appended
 from .records import Record, Records
@@ -65,9 +74,10 @@ class MemoryLeases(Records):
         end = len(record.log) + (len(batch.rows) if batch else 0)
         if not 1 <= waiting.number <= end:
             raise InvalidArgument("waiting", f"there is no action {waiting.number}; the newest one is {end}")
-        record.lease = replace(lease, waiting=waiting, expires=lease_end(now, hold))
         if batch is not None:
             record.append(batch, now)
+        waits = waiting if record.current().status == "streaming" else None
+        record.lease = replace(lease, waiting=waits, expires=lease_end(now, hold))
         return len(record.log)
 
     async def answer(
@@ -84,7 +94,7 @@ class MemoryLeases(Records):
         check_number("number", number)
         if hold is not None:
             check_hold(hold)
-        batch = prepare(actions, actor=actor, meta=meta)
+        batch = prepare(actions, actor=actor, meta=answer_meta(meta, number))
         record, now = self._find(session_id, owner), self._clock()
         lease = record.living(now) if hold is None else held(record, hold)
         refuse_answer(record.id, number, lease, now if hold is None else None)

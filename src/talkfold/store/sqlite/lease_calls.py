@@ -10,6 +10,7 @@ from ...log import Loggable
 from ...model import Json
 from ..arguments import check_first, check_hold, check_number
 from ..entries import prepare
+from ..holding import answer_meta
 from ..lease import Hold, Lease, Started, Waiting
 from ..protocol import OpenedSession
 from . import leases
@@ -81,7 +82,7 @@ class LeaseCalls(ReadCalls):
         check_number("number", number)
         if hold is not None:
             check_hold(hold)
-        batch = prepare(actions, actor=actor, meta=meta)
+        batch = prepare(actions, actor=actor, meta=answer_meta(meta, number))
         return await self._write(
             partial(leases.answer, session_id=session_id, owner=owner, batch=batch, number=number, hold=hold)
         )

@@ -5,18 +5,16 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, NamedTuple
 
-from msgspec import MsgspecError
-from msgspec.json import Decoder, Encoder
+from msgspec import MsgspecError, convert, to_builtins
 
+from ...codec import decode_json, encode_json
+from ...errors import TalkfoldError
 from ..lease import Lease, Waiting
 from .alive import AliveByte
 
 __all__ = ("LEASE_COLUMNS", "Moment", "NotedLease", "drop_lease", "lease_from", "put_lease")
 
 LEASE_COLUMNS = "l.run, l.holder, l.since, l.expires, l.waiting, l.alive"
-
-_encode = Encoder().encode
-_decode = Decoder(Waiting).decode
 
 
 class NotedLease(NamedTuple):
@@ -48,15 +46,16 @@ def lease_from(row: tuple[Any, ...]) -> NotedLease | None:
 def _readable(waiting: str | None) -> Waiting | None:
     # A row that somebody spoilt must not hide the session: nobody can answer the call, but anybody can stop it.
     try:
-        return None if waiting is None else _decode(waiting)
-    except MsgspecError:
+        return None if waiting is None else convert(decode_json(waiting), Waiting)
+    except (MsgspecError, TalkfoldError):
         return None
 
 
 def put_lease(connection: sqlite3.Connection, key: int, noted: NotedLease) -> None:
     """Note who runs the session with this key from now on."""
     lease, alive = noted
-    waiting = None if lease.waiting is None else _encode(lease.waiting).decode()
+    # By the exact path: a prompt may quote half a surrogate pair from what the model sent.
+    waiting = None if lease.waiting is None else encode_json(to_builtins(lease.waiting), "waiting").decode()
     connection.execute(
         "INSERT OR REPLACE INTO lease (session, run, holder, since, expires, waiting, alive)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -54,7 +54,8 @@ def park(tx: Transaction, session_id: str, owner: str | None, batch: Batch | Non
         raise InvalidArgument("waiting", f"there is no action {waiting.number}; the newest one is {end}")
     if batch is not None:
         tx.log(head, batch)
-    _put(tx, head, _ours(tx, replace(lease, waiting=waiting, expires=lease_end(tx.moment.now, hold))))
+    waits = waiting if head.status == "streaming" else None
+    _put(tx, head, _ours(tx, replace(lease, waiting=waits, expires=lease_end(tx.moment.now, hold))))
     return head.number
 
 

@@ -99,7 +99,8 @@ class Waits(UsesStore):
             assert lease is not None
             assert await store.answer("s", [_YES], number=3, actor="ann", meta={"page": 1}) == 5
             answer = (await store.read("s"))[-1]
-            assert (answer.action, answer.run, answer.actor, answer.meta) == (_YES, "run 1", "ann", {"page": 1})
+            assert (answer.action, answer.run, answer.actor) == (_YES, "run 1", "ann")
+            assert answer.meta == {"page": 1, "answers": 3}
             assert (await store.get("s")).lease == replace(lease, waiting=None)
 
     async def test_of_several_answers_the_first_is_taken(self) -> None:
@@ -201,6 +202,21 @@ class Waits(UsesStore):
             await store.append("s", [action], hold=HOLD)
             assert await _waits(store) is None
             await _refused(store, 3)
+
+    async def test_after_a_stop_nothing_is_parked(self) -> None:
+        async with self.open() as store:
+            await _called(store)
+            await store.append("s", [Stop()])
+            await store.park("s", [], hold=HOLD, waiting=_WAITING)
+            assert await _waits(store) is None
+            await _refused(store, 3)
+
+    async def test_a_prompt_may_be_any_text(self) -> None:
+        async with self.open() as store:
+            await _called(store)
+            odd = replace(_WAITING, prompt='Pay "\ud83d" \0 \n?')
+            await store.park("s", [], hold=HOLD, waiting=odd)
+            assert await _waits(store) == odd
 
     async def test_the_run_itself_ends_it_after_its_time(self) -> None:
         self.clock.stop()
