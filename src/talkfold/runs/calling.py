@@ -79,10 +79,13 @@ class Calling:
         call = MadeCall(part, self._with_own_id(own), self._within, begun=begun)
         self._made.setdefault(part.id, []).append(call)  # before anything is awaited: it may be there twice else
         number: int | None = None
-        with CancelScope(shield=True):
-            number = await self._run.commit(Part(call.logged, self._within))
+        try:
+            with CancelScope(shield=True):
+                number = await self._run.commit(Part(call.logged, self._within))
+        finally:
+            if number is None:
+                self._forget(call)
         if number is None:
-            self._forget(call)
             return None
         call.path = (*(outer.number for outer in self._around), number)
         self._run.open[number] = call
@@ -143,7 +146,8 @@ class Calling:
         self.over = True
         for calls in self._made.values():
             for call in calls:
-                self._run.open.pop(call.number, None)
+                if call.path:  # else: it is just being logged
+                    self._run.open.pop(call.number, None)
 
     # ---- what the agent has done ----------------------------------------------------------------------------
 
