@@ -85,11 +85,11 @@ class Calling:
         finally:
             if number is None:
                 self._forget(call)
-        if number is None:
-            return None
-        call.path = (*(outer.number for outer in self._around), number)
-        self._run.open[number] = call
-        return call
+            else:
+                call.path = (*(outer.number for outer in self._around), number)
+                self._run.open[number] = call
+            call.settled.set()
+        return None if number is None else call
 
     def _with_own_id(self, part: ToolCall) -> ToolCall:
         """``within`` names a delegate call by its id alone, and means the newest as they stand in the conversation,
@@ -172,6 +172,9 @@ class Calling:
         if isinstance(call, ToolOutput):
             return call
         call.begun = True
+        await call.settled.wait()
+        if not call.path:
+            return error_output("invalid_input", f"{request.name}: the call {request.id!r} cannot be stored")
         if call.logged.name != request.name or not same_json(call.logged.input, request.input):
             self._run.fault("changed-call", f"the call {request.id!r} was made with other arguments than it has")
             text = f"{request.name}: the call {request.id!r} has another name or input in the log"

@@ -34,7 +34,8 @@ class MadeCall:
     """A call that an agent of this run made. ``said`` is its part as the agent yielded it, ``logged`` as it is in the
     log; ``path`` are the numbers of the delegate calls around it and its own, so that paths are in the order in which
     the fold finds calls; ``outcome`` is the part that ended it, once it is on its way into the log. ``begun``: it is
-    being made, or was; ``given_up``: the agent ended it before its tool did; ``reused``: an older run had made it."""
+    being made, or was; ``given_up``: the agent ended it before its tool did; ``reused``: an older run had made it;
+    ``settled`` is set when it is in the log (``path`` is known), or when no log takes it."""
 
     said: ToolCall
     logged: ToolCall
@@ -44,6 +45,7 @@ class MadeCall:
     given_up: bool = False
     reused: bool = False
     outcome: ToolResult | ToolError | None = None
+    settled: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def number(self) -> int:
