@@ -6,6 +6,23 @@ form.
 
 from __future__ import annotations
 
+from .diff import diff
 from .findings import Auditor, Finding, Severity, findings
+from .operations import Diff, LevelDiff, decode_diff, encode_diff
+from .patch import apply
+from .view import Line, describe
 
-__all__ = ("Auditor", "Finding", "Severity", "findings")
+__all__ = (
+    "Auditor",
+    "Diff",
+    "Finding",
+    "LevelDiff",
+    "Line",
+    "Severity",
+    "apply",
+    "decode_diff",
+    "describe",
+    "diff",
+    "encode_diff",
+    "findings",
+)
