@@ -96,11 +96,13 @@ async def prove(stage: Stage, store: SessionStore, live: str, killed_at: int) ->
     """Check the live session's whole log and show its digest."""
     stage.act("The proof")
     report = await store.check(live)
-    found = "nothing is wrong" if not report.problems else count(len(report.problems), "problem")
+    good = (
+        "no number missing, the chain of hashes closes, nothing is wrong. Keep the last hash, and you can prove later"
+    )
+    bad = f"{count(len(report.problems), 'problem')}; `talkfold check` names them. The last hash would prove"
     stage.tell(
         f"Nothing was erased on the way. {count(report.number, 'action')} walked from the first, the killed run "
-        f"(1 to {killed_at}) among them: no number missing, the chain of hashes closes, {found}. "
-        "Keep the last hash, and you can prove later that nobody changed a letter:"
+        f"(1 to {killed_at}) among them: {bad if report.problems else good} that nobody changed a letter:"
     )
     stage.tell((report.digest.hex(), "green"))
     return report_json(report)

@@ -45,8 +45,6 @@ __all__ = ("SqliteStore",)
 
 _LOG = logging.getLogger("talkfold.store")
 
-_FOLLOW_PAGE = 500
-
 
 class SqliteStore(LeaseCalls):
     """Sessions in one SQLite file. Open it with ``open_store``; any number of processes may.

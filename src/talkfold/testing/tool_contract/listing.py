@@ -28,7 +28,6 @@ class Listing(UsesTools):
         async with self.open() as source:
             assert isinstance(source, ToolSource)
             assert not inspect.iscoroutinefunction(source.descriptors), "descriptors() must not wait"
-            assert inspect.iscoroutinefunction(source.call) or callable(source.call)
 
     async def test_it_lists_its_tools_at_once(self) -> None:
         async with self.open() as source:
@@ -37,7 +36,7 @@ class Listing(UsesTools):
                 began = perf_counter()
                 source.descriptors()
                 times.append(perf_counter() - began)
-            assert min(times) < _AT_ONCE
+            assert max(times) < _AT_ONCE
 
     async def test_its_tools_have_names_that_every_provider_takes(self) -> None:
         async with self.open() as source:
