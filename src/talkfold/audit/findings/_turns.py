@@ -161,6 +161,8 @@ class Turns:
         """Tell a part that comes when nothing should come any more."""
         session, number, within = self.conversation.session, row.number, level.within
         terminal = isinstance(part, Finish | RunError)
+        if level.owner is not None and not level.owner.is_open and session.standing != "stopped":
+            return  # the call around it has ended: that is told instead
         if level.standing == "ended":
             code = "end-again" if terminal else "part-outside-turn"
             self._tell(code, (number,), once=(within, level.began), within=within, where=place_of(level))
@@ -173,8 +175,7 @@ class Turns:
             if level.standing == "none":
                 self._tell("turn-without-message", (number,))
                 level.said = False
-        elif session.standing != "running" and level.owner is not None and level.owner.is_open:
-            # Where the call around it has ended, that is told instead.
+        elif session.standing != "running":
             self._tell("part-outside-turn", (number,), once=(within, level.began), within=within, where="the session")
 
     def _text(self, row: LoggedAction, level: Level, part: TextDelta) -> bool:
