@@ -12,14 +12,13 @@ from typing import cast
 
 from msgspec import UNSET, Struct, UnsetType
 
-from ..actions import Part, ToolCall, ToolError, ToolPhase
-from ..calls import CANCELLED_MARK
+from ..actions import Part, ToolCall, ToolPhase
 from ..errors import CallNotWaiting
 from ..json_values import is_list, is_object
 from ..model import Json
 from ..store.lease import Waiting, WaitKind
 from ..store.protocol import SessionStore
-from .output import output_of, tool_outcome
+from .output import error_output, output_of, tool_outcome
 
 __all__ = ("ParkedCall", "approve", "deny", "give_result", "parked_call")
 
@@ -75,8 +74,9 @@ async def deny(
     """Refuse the parked call: it ends as cancelled, and the agent reads ``reason``. All else is as in ``approve``."""
     parked = await _the_call(store, session_id, owner, call_id, input, "approval")
     waiting = parked.waiting
-    text = f"{CANCELLED_MARK} {waiting.name}: the person declined this call"
-    refused = Part(ToolError(waiting.call_id, f"{text}: {reason}" if reason else text), waiting.within)
+    why = f"{waiting.name}: the person declined this call"
+    declined = error_output("cancelled", f"{why}: {reason}" if reason else why)
+    refused = Part(tool_outcome(waiting.call_id, declined), waiting.within)
     meta = _meta("denied", reason)
     return await store.answer(session_id, [refused], number=waiting.number, owner=owner, actor=by, meta=meta)
 

@@ -232,12 +232,12 @@ class Calling:
             return await self._delegation(agent, call)
         prompt = self._toolbox.confirmation(request)
         if prompt is not None:
-            answer = await run.answer_to(call, "approval", prompt, run.approval_seconds)
+            answer = await run.parked.answer_to(call, "approval", prompt, run.approval_seconds)
             if answer is None or call.outcome is not None:
                 return _answered(run, call)
         source = self._toolbox.parking(request)
         if source is not None:
-            await run.answer_to(call, "client", None, source.patience(request))
+            await run.parked.answer_to(call, "client", None, source.patience(request))
             return _answered(run, call)
 
         def progress(progress: ToolProgress) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import anyio
 from anyio import CancelScope, get_cancelled_exc_class
@@ -12,7 +11,7 @@ from msgspec import Struct, to_builtins
 
 from ..actions import Finish, Part, Retry, RunError, Send, Stop
 from ..errors import LeaseLost, SessionErased, StoreClosed, TalkfoldError
-from ..log import Entry, LoggedAction
+from ..log import Entry, Loggable, LoggedAction
 from ..model import Json
 from ..store.lease import Hold, Started
 from ..store.protocol import SessionStore
@@ -104,11 +103,13 @@ class Conductor:
                         await self._played.wait()
                     raise
                 finally:
-                    with CancelScope(shield=True):
-                        await self._close()
-                    self._end()  # for all but an agent that does not let itself be cancelled
-                    self._writing.cancel()
-                    tasks.cancel_scope.cancel()
+                    try:
+                        with CancelScope(shield=True):
+                            await self._close()
+                    finally:
+                        self._end()  # for all but an agent that does not let itself be cancelled
+                        self._writing.cancel()
+                        tasks.cancel_scope.cancel()
         finally:
             self._end()
 
@@ -156,7 +157,7 @@ class Conductor:
                     _log.warning("run %s could not renew its lease yet: %s", self._hold.run, error)
 
     def _heard(self, row: LoggedAction) -> None:
-        if self._context.heard_answer(row):
+        if self._context.parked.heard(row):
             return
         self._context.outbox.put(row.action)
         if type(row.action) is Stop:
@@ -246,5 +247,5 @@ class Conductor:
         _log.error("run %s leaves its session open, until its lease is over: %s", self._hold.run, why)
 
 
-def _with_meta(rows: list[Part], meta: dict[str, Json]) -> list[Any]:
+def _with_meta(rows: list[Part], meta: dict[str, Json]) -> list[Loggable]:
     return [*rows[:-1], Entry(rows[-1], meta=meta)] if rows and meta else list(rows)

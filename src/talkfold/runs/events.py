@@ -29,6 +29,7 @@ __all__ = (
     "CallProgress",
     "CallStarted",
     "Decision",
+    "EndReason",
     "Observation",
     "Observe",
     "RunCause",
@@ -44,6 +45,9 @@ _log = logging.getLogger(__name__)
 RunCause: TypeAlias = Literal["agent", "stop", "cancelled", "raised", "lease-lost", "store", "refused"]
 """Why a run ended: by what its agent said, by a stop that anybody logged, because its caller was cancelled or raised,
 because its lease was lost, or because the store failed. Refused: it never began."""
+
+EndReason: TypeAlias = Literal["stop", "max-steps", "aborted", "error"]
+"""How an agent's turn ended: the reason of its ``finish``, or its error."""
 
 Decision: TypeAlias = Literal["approved", "denied", "answered", "expired"]
 """How a call that waited was answered: by a person's yes or no, by the client's result, or by nobody in time."""
@@ -89,7 +93,7 @@ class RunEnded(Struct, frozen=True, rename="camel", omit_defaults=True):
     session_id: str
     run: str
     cause: RunCause
-    reason: Literal["stop", "max-steps", "aborted", "error"] | None
+    reason: EndReason | None
     seconds: float
     parts: int
     error: str | None = None
@@ -113,7 +117,7 @@ class AgentEnded(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     run: str
     agent_id: str
-    reason: Literal["stop", "max-steps", "aborted", "error"]
+    reason: EndReason
     depth: int
     within: str | None = None
     error: str | None = None

@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from math import inf
 from typing import Generic, Literal, Self, TypeVar
 
@@ -25,7 +26,15 @@ from anyio import CancelScope, get_cancelled_exc_class
 from msgspec import Struct
 
 from ..actions import AgentStreamPart, Finish, Part, Retry, RunError, Send, SessionAction, Stop
-from ..errors import InvalidArgument, LeaseLost, RunInProgress, SessionErased, SessionNotFound, TalkfoldError
+from ..errors import (
+    InvalidArgument,
+    LeaseLost,
+    RunInProgress,
+    SessionErased,
+    SessionNotFound,
+    TalkfoldError,
+    VersionConflict,
+)
 from ..log import Entry
 from ..model import Json
 from ..store.lease import LEASE_SECONDS, Hold, Lease, Started
@@ -44,6 +53,7 @@ __all__ = ("Run", "RunSettings", "retry_run", "start_run", "stop_run")
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.05
+_TRIES = 3
 _NEVER_BEGUN = Entry(Part(Finish("aborted")), meta={"cause": "cancelled"})
 
 
@@ -164,11 +174,19 @@ async def stop_run(
     Returns the lease of the run that hears it; ``None`` when none lives. Nothing is logged when there is nothing to
     stop. Raises SessionNotFound, SessionErased.
     """
-    session = await store.get(session_id, owner=owner)
-    if session.status == "streaming":
-        meta: dict[str, Json] | None = None if reason is None else {"reason": reason}
-        await store.append(session_id, [Stop()], owner=owner, actor=actor, meta=meta)
-    return session.lease
+    meta: dict[str, Json] | None = None if reason is None else {"reason": reason}
+    log = partial(store.append, session_id, [Stop()], owner=owner, actor=actor, meta=meta)
+    for _ in range(_TRIES):  # a run that ends just now needs no stop; one that writes without a pause still gets it
+        session = await store.get(session_id, owner=owner)
+        if session.status != "streaming":
+            return session.lease
+        try:
+            await log(expected=session.number)
+        except VersionConflict:
+            continue
+        return session.lease
+    await log()
+    return (await store.get(session_id, owner=owner)).lease
 
 
 class _Reader(Generic[_T]):

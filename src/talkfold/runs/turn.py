@@ -32,10 +32,10 @@ from ..model import AgentMessage, ErrorCode
 from .adapter import AgentAdapter, AgentRunRequest, WebAgent, logged_part
 from .calling import Calling
 from .context import MadeCall, RunContext
-from .events import AgentEnded, AgentStarted, begin, told
+from .events import AgentEnded, AgentStarted, EndReason, begin, told
 from .guard import error_text
 from .journal import UNSTORABLE
-from .output import ToolOutput, error_output, output_of
+from .output import ToolOutput, error_output, output_of, tool_outcome
 from .subagents import SubAgent, briefing
 from .tools import Toolbox
 
@@ -132,8 +132,8 @@ class Turn:
         if isinstance(end, Finish) and end.reason != "aborted":  # else the terminal part cancels them
             for call in self._calling.left_open():
                 self._run.fault("open-call", f"the agent ended without an outcome for its call {call.logged.id!r}")
-                text = f"Error [cancelled] {call.logged.name}: the agent ended its turn without a result of this call"
-                rows.append(Part(ToolError(call.logged.id, text), self._within))
+                why = f"{call.logged.name}: the agent ended its turn without a result of this call"
+                rows.append(Part(tool_outcome(call.logged.id, error_output("cancelled", why)), self._within))
         self._calling.close()
         return [*rows, Part(end, self._within)]
 
@@ -296,6 +296,6 @@ def _delegate_output(name: str, ending: Ending) -> ToolOutput:
             return output_of(ending.text)
 
 
-def reason_of(end: Finish | RunError) -> Any:
+def reason_of(end: Finish | RunError) -> EndReason:
     """A terminal part's reason in one word."""
     return "error" if isinstance(end, RunError) else end.reason
