@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from faults import healthy_logs, rows_of
+from healthy_logs import healthy_logs, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

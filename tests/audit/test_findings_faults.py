@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from faults import healthy_logs
+from healthy_logs import healthy_logs
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
