@@ -38,13 +38,13 @@ from talkfold import (
     encode_state,
     fold,
 )
-from talkfold.audit.blame import Blame, Contribution, Field, Place, Step, place_at
+from talkfold.audit.blame import Blame, Contribution, Field, Place, PlaceStep, place_at
 from talkfold.codec.text import encoded
 from talkfold.testing.strategies import logs
 
 pytestmark = pytest.mark.timeout(900)  # the long profile tries twenty times as often
 
-Steps = tuple[Step, ...]
+Steps = tuple[PlaceStep, ...]
 
 
 def places(messages: Sequence[AgentMessage]) -> Iterator[tuple[Steps, AgentMessage | AgentPart]]:
@@ -52,9 +52,9 @@ def places(messages: Sequence[AgentMessage]) -> Iterator[tuple[Steps, AgentMessa
     levels: list[tuple[Steps, Sequence[AgentMessage]]] = [((), messages)]
     for around, level in levels:
         for m, message in enumerate(level):
-            yield (*around, Step(m)), message
+            yield (*around, PlaceStep(m)), message
             for p, part in enumerate(message.parts):
-                here = (*around, Step(m, p))
+                here = (*around, PlaceStep(m, p))
                 yield here, part
                 if isinstance(part, ToolPart) and part.agent is not None:
                     levels.append((here, part.agent.messages))
@@ -100,7 +100,7 @@ def test_the_blamed_structure_is_that_of_the_fold(log: list[SessionAction]) -> N
         assert len(blame.of(Place(steps))) == 1
         if isinstance(what, AgentMessage):
             with pytest.raises(InvalidArgument):
-                blame.of(Place((*steps[:-1], Step(cast("int", steps[-1].message), len(what.parts) + 99))))
+                blame.of(Place((*steps[:-1], PlaceStep(cast("int", steps[-1].message), len(what.parts) + 99))))
 
 
 @given(logs())
@@ -223,15 +223,15 @@ def test_what_is_gone_names_who_removed_it(log: list[SessionAction]) -> None:
 def test_a_message_can_be_named_by_id_and_occurrence(log: list[SessionAction]) -> None:
     blame = Blame(rows(log))
     seen: dict[tuple[Steps, str], int] = {}
-    newest: dict[tuple[Steps, str], Step] = {}
+    newest: dict[tuple[Steps, str], PlaceStep] = {}
     for steps, what in places(fold(log).messages):
         if isinstance(what, AgentMessage):
             around, key = steps[:-1], (steps[:-1], what.id)
             nth = seen[key] = seen.get(key, -1) + 1
             newest[key] = steps[-1]
-            assert blame.of(Place((*around, Step(what.id, None, nth)))) == blame.of(Place(steps))
+            assert blame.of(Place((*around, PlaceStep(what.id, None, nth)))) == blame.of(Place(steps))
     for (around, message_id), step in newest.items():
-        assert blame.of(Place((*around, Step(message_id)))) == blame.of(Place((*around, step)))
+        assert blame.of(Place((*around, PlaceStep(message_id)))) == blame.of(Place((*around, step)))
 
 
 @given(logs())
@@ -272,13 +272,13 @@ CALL_A_CLERK: list[SessionAction] = [
 ]
 
 
-def at(*steps: Step, field: Field | None = None) -> Place:
+def at(*steps: PlaceStep, field: Field | None = None) -> Place:
     return Place(steps, field)
 
 
 def test_a_call_tells_its_whole_history() -> None:
     blame = Blame(rows(CALL_A_CLERK))
-    outer, inner = Step("m", 1), Step("n", 0)
+    outer, inner = PlaceStep("m", 1), PlaceStep("n", 0)
     assert blame.of(at(outer, inner, field="state")) == (
         Contribution(7, "tool-call", "running"),
         Contribution(8, "toolPhase awaiting-confirmation", "awaiting-confirmation"),
@@ -316,7 +316,7 @@ def test_a_range_of_text_and_halves_of_a_character() -> None:
     ]
     blame = Blame(rows(log))
     assert fold(log).messages[0].parts == (TextPart("ab\U0001f600\U0001f600c"),)
-    step = (Step(0, 0),)
+    step = (PlaceStep(0, 0),)
     assert blame.of(Place(step, "text")) == (
         Contribution(2, "text-delta", in_text=(0, 3), in_delta=(0, 3)),
         Contribution(4, "text-delta", in_text=(3, 7), in_delta=(0, 4)),
@@ -344,12 +344,12 @@ def test_retry_and_reset_are_named_and_what_was_there_is_still_known() -> None:
         Reset(),
     ]
     blame = Blame(rows(log))
-    text = at(Step("m", 0), field="text")
+    text = at(PlaceStep("m", 0), field="text")
     assert [one.number for one in blame.of(text, at=4)] == [3]
     assert blame.of(text, at=5) == (Contribution(5, "retry", removed=True),)
     assert [one.number for one in blame.of(text, at=8)] == [7]
     assert blame.of(text) == (Contribution(9, "reset", removed=True),)
-    assert blame.of(at(Step(0))) == (Contribution(9, "reset", removed=True),)
+    assert blame.of(at(PlaceStep(0))) == (Contribution(9, "reset", removed=True),)
     assert blame.of(Place((), "status"))[-1] == Contribution(8, "finish stop", "idle")
 
 
@@ -358,21 +358,21 @@ def test_retry_and_reset_are_named_and_what_was_there_is_still_known() -> None:
     [
         Place(),
         Place((), "text"),
-        at(Step("nobody")),
-        at(Step(9)),
-        at(Step(-1)),
-        at(Step("m", occurrence=1)),
-        at(Step("m", 9)),
-        at(Step("m", -1)),
-        at(Step("m"), field="text"),
-        at(Step("m"), Step("n")),
-        at(Step("m", 0), Step("n")),
-        at(Step("m", 0), field="state"),
-        at(Step("m", 1), field="text"),
-        at(Step("m", 1), field="status"),
-        Place((Step("m", 1),), "input", 0, 1),
-        Place((Step("m", 0),), "text", -1, 1),
-        Place((Step("m", 0),), "text", 3, 2),
+        at(PlaceStep("nobody")),
+        at(PlaceStep(9)),
+        at(PlaceStep(-1)),
+        at(PlaceStep("m", occurrence=1)),
+        at(PlaceStep("m", 9)),
+        at(PlaceStep("m", -1)),
+        at(PlaceStep("m"), field="text"),
+        at(PlaceStep("m"), PlaceStep("n")),
+        at(PlaceStep("m", 0), PlaceStep("n")),
+        at(PlaceStep("m", 0), field="state"),
+        at(PlaceStep("m", 1), field="text"),
+        at(PlaceStep("m", 1), field="status"),
+        Place((PlaceStep("m", 1),), "input", 0, 1),
+        Place((PlaceStep("m", 0),), "text", -1, 1),
+        Place((PlaceStep("m", 0),), "text", 3, 2),
     ],
 )
 def test_where_nothing_can_be_the_question_is_refused(place: Place) -> None:
@@ -397,7 +397,7 @@ def test_a_pointer_to_nothing_is_refused(text: str) -> None:
 
 
 def test_a_pointer_into_a_value_means_the_whole_of_it() -> None:
-    assert place_at("/messages/0/parts/1/input/flight") == at(Step(0, 1), field="input")
+    assert place_at("/messages/0/parts/1/input/flight") == at(PlaceStep(0, 1), field="input")
     assert place_at("/error/message") == Place((), "error")
 
 
@@ -412,10 +412,10 @@ def test_a_long_log_is_folded_once_and_asked_often() -> None:
     log += [Stop()]
     blame = Blame(rows(log))
     for n in range(10_000):
-        (one,) = blame.of(Place((Step("m", 0),), "text", 5 * n, 5 * n + 1))
+        (one,) = blame.of(Place((PlaceStep("m", 0),), "text", 5 * n, 5 * n + 1))
         assert one.number == n + 2
-        assert blame.of(at(Step("m", 2 * n + 1), field="state"))[-1].state == ("done" if n % 2 else "cancelled")
-        assert len(blame.of(at(Step(f"m{n}")))) == 1
+        assert blame.of(at(PlaceStep("m", 2 * n + 1), field="state"))[-1].state == ("done" if n % 2 else "cancelled")
+        assert len(blame.of(at(PlaceStep(f"m{n}")))) == 1
 
 
 def test_what_came_at_once_is_told_as_one() -> None:
@@ -425,6 +425,10 @@ def test_what_came_at_once_is_told_as_one() -> None:
         Part(Reasoning("m", "hm, well", {"signature": "sig=="})),
     ]
     blame = Blame(rows(log))
-    assert blame.of(Place((Step("u", 0),), "text", 1, 3)) == (Contribution(1, "send", in_text=(1, 3), in_delta=(1, 3)),)
-    assert blame.of(at(Step("m", 0), field="text")) == (Contribution(3, "reasoning", in_text=(0, 8), in_delta=(0, 8)),)
-    assert blame.of(at(Step("m", 0), field="providerMetadata")) == (Contribution(3, "reasoning"),)
+    assert blame.of(Place((PlaceStep("u", 0),), "text", 1, 3)) == (
+        Contribution(1, "send", in_text=(1, 3), in_delta=(1, 3)),
+    )
+    assert blame.of(at(PlaceStep("m", 0), field="text")) == (
+        Contribution(3, "reasoning", in_text=(0, 8), in_delta=(0, 8)),
+    )
+    assert blame.of(at(PlaceStep("m", 0), field="providerMetadata")) == (Contribution(3, "reasoning"),)

@@ -6,18 +6,25 @@ form.
 
 from __future__ import annotations
 
+from .blame import Blame, Contribution, Place, PlaceStep, place_at
 from .diff import diff
 from .findings import Auditor, Finding, Severity, findings
+from .lanes import Lane, lanes, lanes_by_row
 from .operations import Diff, LevelDiff, decode_diff, encode_diff
 from .patch import apply
 from .view import Line, describe
 
 __all__ = (
     "Auditor",
+    "Blame",
+    "Contribution",
     "Diff",
     "Finding",
+    "Lane",
     "LevelDiff",
     "Line",
+    "Place",
+    "PlaceStep",
     "Severity",
     "apply",
     "decode_diff",
@@ -25,4 +32,7 @@ __all__ = (
     "diff",
     "encode_diff",
     "findings",
+    "lanes",
+    "lanes_by_row",
+    "place_at",
 )

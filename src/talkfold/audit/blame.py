@@ -22,13 +22,13 @@ from ..model import Json, ReasoningPart, SessionState, SessionStatus, TextPart, 
 from ._trigger import trigger_of
 from ._watched import MessageNote, Moment, PartNote, RowNote, WatchedFold
 
-__all__ = ("Blame", "Contribution", "Field", "Place", "Step", "place_at")
+__all__ = ("Blame", "Contribution", "Field", "Place", "PlaceStep", "place_at")
 
 Field: TypeAlias = Literal["text", "input", "output", "state", "error", "prompt", "providerMetadata", "agent", "status"]
 """A field as the wire names it. ``status`` is the session's; ``error`` is the session's or a call's."""
 
 
-class Step(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+class PlaceStep(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """A message of one level, or a part of it.
 
     ``message`` is its index from 0, or its id. Ids may be used twice: ``occurrence`` (from 0) says which of the
@@ -48,7 +48,7 @@ class Place(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unkn
     UTF-16 units of the field ``text``, ``end`` not included.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PlaceStep, ...] = ()
     field: Field | None = None
     start: int | None = None
     end: int | None = None
@@ -134,7 +134,7 @@ class Blame:
 
     # ---- where ----
 
-    def _found(self, steps: tuple[Step, ...], number: int) -> MessageNote | PartNote | int:
+    def _found(self, steps: tuple[PlaceStep, ...], number: int) -> MessageNote | PartNote | int:
         """What stands there after that action, or the number of the action that removed it or something around it."""
         row = self._row
         for depth, step in enumerate(steps, 1):
@@ -242,7 +242,7 @@ _CHANGING: Mapping[Field, tuple[Callable[[ToolPart], Json], Json]] = {
 }
 
 
-def _message(row: RowNote, step: Step, number: int) -> MessageNote:
+def _message(row: RowNote, step: PlaceStep, number: int) -> MessageNote:
     """The message that a step means: one that is there after that action, else the newest that was."""
     if isinstance(step.message, int):
         note = row.messages.at(step.message, number)
@@ -271,15 +271,15 @@ def place_at(pointer: str) -> Place:
     once. Raises InvalidArgument when no state can have such a place.
     """
     names = pointer.split("/")
-    steps: list[Step] = []
+    steps: list[PlaceStep] = []
     at = 1
     while names[at : at + 1] == ["messages"]:
         message = _index(pointer, names, at + 1)
         if len(names) == at + 2:
-            return Place((*steps, Step(message)))
+            return Place((*steps, PlaceStep(message)))
         if names[at + 2] != "parts":
             break
-        steps.append(Step(message, _index(pointer, names, at + 3)))
+        steps.append(PlaceStep(message, _index(pointer, names, at + 3)))
         at += 4
         if len(names) == at:
             return Place(tuple(steps))
