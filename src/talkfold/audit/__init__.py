@@ -10,8 +10,10 @@ from .blame import Blame, Contribution, Place, PlaceStep, place_at
 from .diff import diff
 from .findings import Auditor, Finding, Severity, findings
 from .lanes import Lane, lanes, lanes_by_row
+from .marks import Mark, MarkKind
 from .operations import Diff, LevelDiff, decode_diff, encode_diff
 from .patch import apply
+from .replay import Pages, Replay
 from .view import Line, describe
 
 __all__ = (
@@ -23,8 +25,12 @@ __all__ = (
     "Lane",
     "LevelDiff",
     "Line",
+    "Mark",
+    "MarkKind",
+    "Pages",
     "Place",
     "PlaceStep",
+    "Replay",
     "Severity",
     "apply",
     "decode_diff",

@@ -1,0 +1,259 @@
+"""A log, played back: the state at any number, steps forward and back, and where to go next.
+
+A log is read once when a replay is made. Then it keeps *checkpoints*, states that all together take no more memory
+than the log's rows do, the few pages of rows that were read last, and some states around the position. So the state
+at any number costs the actions since a checkpoint: a few thousand, or, where a state is larger than these, as many as
+take the memory that a state takes. A step, forward or back, costs about one action.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from ..actions import SessionAction
+from ..errors import InvalidArgument
+from ..fold import fold
+from ..log import LoggedAction
+from ..model import EMPTY_SESSION, AgentMessage, SessionState, ToolPart
+from ..reducer import session_reducer
+from .marks import Mark, Marker, MarkKind
+
+__all__ = ("PAGE_BYTES", "PAGE_ROWS", "Pages", "Replay")
+
+Pages: TypeAlias = Callable[[int, int], Sequence[LoggedAction]]
+"""``(after, limit)`` in, rows out: those after that number, in order, at most so many; none at the end of the log."""
+
+PAGE_ROWS = 4096
+"""The most rows of a page, unless told otherwise. A checkpoint may follow every page."""
+
+PAGE_BYTES = 2**20
+"""A page ends with the row with which its bodies reach so many bytes."""
+
+_PAGES_HELD = 4
+_ROW_BYTES = 64
+"""What a row takes beside its body."""
+
+_NEAR = 16
+"""Who steps back gets so many actions applied one by one, and each state in between is kept."""
+
+_TRAIL = 64
+"""The most states that are kept around the position."""
+
+
+class Replay:
+    """A log with a position. ``last`` is its last number, ``marks`` where something happened, in order.
+
+    ``rows`` is the whole log, as a sequence or as a function that gives pages of it (as a store's ``read`` does); it
+    is read once now and must stay the same. Raises InvalidArgument when its numbers do not count from 1 without gaps.
+    The position is 0 at first, before all actions; one replay must not be used from two threads at once.
+    """
+
+    def __init__(
+        self, rows: Sequence[LoggedAction] | Pages, *, page_rows: int = PAGE_ROWS, page_bytes: int = PAGE_BYTES
+    ) -> None:
+        if page_rows < 1:
+            raise InvalidArgument("page_rows", "a page has at least one row")
+        self._page_rows, self._page_bytes = page_rows, page_bytes
+        self._read: Pages = rows if callable(rows) else lambda after, limit: rows[after : after + limit]
+        self._starts = [0]  # page k has the rows after starts[k], through starts[k + 1]
+        self._checkpoints: list[tuple[int, SessionState]] = [(0, EMPTY_SESSION)]
+        self._held: OrderedDict[int, list[SessionAction]] = OrderedDict()
+        self._trail: list[tuple[int, SessionState]] = []
+        self._number, self._state = 0, EMPTY_SESSION
+        self.last = 0
+        self.marks: tuple[Mark, ...] = self._index()
+        self._calls: dict[int, list[Mark]] | None = None
+
+    # ---- states ----
+
+    @property
+    def number(self) -> int:
+        """The position: how many actions have been applied."""
+        return self._number
+
+    @property
+    def state(self) -> SessionState:
+        """The state at the position."""
+        return self._state
+
+    def state_at(self, number: int) -> SessionState:
+        """The state after so many actions; the position stays. Raises InvalidArgument like ``seek``."""
+        at, state = self._nearest(number)
+        return fold(self._actions(at, number), state)
+
+    def seek(self, number: int) -> SessionState:
+        """Go to a number; the state there. Raises InvalidArgument for one that the log does not have."""
+        state = self.state_at(number)
+        self._arrive(number, state)
+        return state
+
+    def step(self, by: int = 1) -> SessionState:
+        """Go so many actions forward, or back, but not beyond the ends of the log; the state there."""
+        number = min(max(self._number + by, 0), self.last)
+        if abs(number - self._number) > _NEAR:
+            return self.seek(number)
+        at, state = self._nearest(number)
+        # Halfway states are left behind, so that going back finds one at about any distance.
+        while number - at > _NEAR:
+            middle = at + (number - at + 1) // 2
+            state = fold(self._actions(at, middle), state)
+            at = middle
+            self._arrive(at, state)
+        for action in self._actions(at, number):
+            state = session_reducer(state, action)
+            at += 1
+            self._arrive(at, state)
+        self._arrive(number, state)
+        return state
+
+    def _nearest(self, number: int) -> tuple[int, SessionState]:
+        """A state that is known, at that number or before."""
+        if not 0 <= number <= self.last:
+            raise InvalidArgument("number", f"{number} is not between 0 and {self.last}")
+        places = (self._checkpoints, self._trail)
+        return max((row[at - 1] for row in places if (at := bisect_right(row, number, key=_number))), key=_number)
+
+    def _arrive(self, number: int, state: SessionState) -> None:
+        """Make that the position, and the end of the trail."""
+        self._number, self._state = number, state
+        trail = self._trail
+        while trail and trail[-1][0] >= number:
+            trail.pop()
+        trail.append((number, state))
+        if len(trail) > _TRAIL:
+            kept: list[tuple[int, SessionState]] = []
+            distance = 0
+            for entry in reversed(trail):
+                away = number - entry[0]
+                if away < _NEAR or away >= 2 * distance:
+                    kept.append(entry)
+                    distance = away
+            self._trail = kept[::-1]
+
+    # ---- marks ----
+
+    def find(self, *kinds: MarkKind, id: str | None = None) -> tuple[Mark, ...]:  # noqa: A002
+        """The marks of these kinds (of all kinds, when none is named), with that id if one is given."""
+        return tuple(mark for mark in self.marks if (not kinds or mark.kind in kinds) and (id is None or mark.id == id))
+
+    def of_call(self, number: int) -> tuple[Mark, ...]:
+        """What became of the call that the action with that number made: itself, its phases, its outcomes."""
+        if self._calls is None:
+            self._calls = {}
+            for mark in self.marks:
+                if mark.call is not None:
+                    self._calls.setdefault(mark.call, []).append(mark)
+        return tuple(self._calls.get(number, ()))
+
+    def next_mark(self, *kinds: MarkKind) -> Mark | None:
+        """The first mark after the position, of these kinds if any are named."""
+        for index in range(bisect_right(self.marks, self._number, key=_mark_number), len(self.marks)):
+            if not kinds or self.marks[index].kind in kinds:
+                return self.marks[index]
+        return None
+
+    def previous_mark(self, *kinds: MarkKind) -> Mark | None:
+        """The last mark before the position, of these kinds if any are named."""
+        for index in range(bisect_left(self.marks, self._number, key=_mark_number) - 1, -1, -1):
+            if not kinds or self.marks[index].kind in kinds:
+                return self.marks[index]
+        return None
+
+    # ---- rows ----
+
+    def _index(self) -> tuple[Mark, ...]:
+        """Read the log: its pages, its checkpoints, its marks."""
+        marker = Marker()
+        state = EMPTY_SESSION
+        page: list[SessionAction] = []
+        size = since = 0
+        while rows := self._read(self.last, self._page_rows):
+            for row in rows:
+                if row.number != self.last + 1:
+                    raise InvalidArgument("rows", f"number {row.number} stands where {self.last + 1} should stand")
+                self.last += 1
+                marker.feed(row)
+                page.append(row.action)
+                size += len(row.body) + _ROW_BYTES
+                if len(page) == self._page_rows or size >= self._page_bytes:
+                    state = fold(page, state)
+                    self._starts.append(self.last)
+                    since += size
+                    if since >= _unshared(self._checkpoints[-1][1], state):
+                        self._checkpoints.append((self.last, state))
+                        since = 0
+                    page.clear()
+                    size = 0
+        if self._starts[-1] != self.last:
+            self._starts.append(self.last)
+        return tuple(marker.marks)
+
+    def _actions(self, after: int, through: int) -> Iterator[SessionAction]:
+        page = bisect_right(self._starts, after) - 1
+        while after < through:
+            start, end = self._starts[page], self._starts[page + 1]
+            actions = self._page(page)
+            yield from actions if (after, through) == (start, end) else actions[after - start : through - start]
+            after, page = end, page + 1
+
+    def _page(self, page: int) -> list[SessionAction]:
+        actions = self._held.get(page)
+        if actions is None:
+            start, end = self._starts[page], self._starts[page + 1]
+            actions = list[SessionAction]()
+            while len(actions) < end - start:
+                rows = self._read(start + len(actions), end - start - len(actions))
+                if not rows:
+                    raise InvalidArgument("rows", f"number {start + len(actions) + 1} is not there any more")
+                actions += [row.action for row in rows]
+            if len(self._held) == _PAGES_HELD:
+                self._held.popitem(last=False)
+            self._held[page] = actions
+        else:
+            self._held.move_to_end(page)
+        return actions
+
+
+def _number(entry: tuple[int, SessionState]) -> int:
+    return entry[0]
+
+
+def _mark_number(mark: Mark) -> int:
+    return mark.number
+
+
+_MESSAGE_BYTES = 128
+"""About what a new message or part takes, without its text. Values in calls are shared with the log's rows."""
+
+
+def _unshared(before: SessionState, after: SessionState) -> int:
+    """About how many bytes the second state takes that it does not share with the first."""
+    size = 0
+    levels = [(before.messages, after.messages)]
+    while levels:
+        one, other = levels.pop()
+        if one is other:
+            continue
+        size += 8 * len(other)
+        for m, message in enumerate(other):
+            known = one[m] if m < len(one) else _NOTHING
+            if message is known:
+                continue
+            size += _MESSAGE_BYTES
+            for p, part in enumerate(message.parts):
+                old = known.parts[p] if p < len(known.parts) else None
+                if part is old:
+                    continue
+                size += _MESSAGE_BYTES
+                if not isinstance(part, ToolPart):
+                    size += len(part.text)
+                elif part.agent is not None:
+                    agent = old.agent if isinstance(old, ToolPart) else None
+                    levels.append((agent.messages if agent else (), part.agent.messages))
+    return size
+
+
+_NOTHING = AgentMessage("", "assistant", ())
