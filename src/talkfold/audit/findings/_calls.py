@@ -59,6 +59,9 @@ class Calls:
         if call.is_open:
             if conversation.session.standing == "ended" or level.standing == "ended":
                 telling.tell("outcome-after-end", (number,), call_id=call.id, within=within)
+            if conversation.session.standing == "stopped" and not mark:
+                numbers = (number, call.number)
+                telling.tell("call-after-stop", numbers, call_id=call.id, within=within, other=call.number)
             if call.is_delegate:
                 self._delegate_ended(row, call, part)
         elif call.ended_by == "outcome":

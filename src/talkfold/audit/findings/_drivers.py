@@ -98,8 +98,9 @@ class Drivers:
             if is_object(fault):
                 code, count = cast("object", fault.get("code")), cast("object", fault.get("count"))
                 known = code if isinstance(code, str) and code in AGENT_FAULTS else "agent-fault"
+                times = f"{count} times" if type(count) is int and count != 1 else "once"
                 told = str(fault.get("text", code))[:_LONGEST]
-                tell(known, at, run=row.run, count=count if type(count) is int else 1, told=told)
+                tell(known, at, run=row.run, times=times, told=told)
         dropped = meta.get("dropped")
         if type(dropped) is int and dropped > 0:
             tell("parts-dropped", at, run=row.run, count=dropped)

@@ -167,9 +167,7 @@ class Turns:
             code = "end-again" if terminal else "part-outside-turn"
             self._tell(code, (number,), once=(within, level.began), within=within, where=place_of(level))
         elif session.standing == "stopped":
-            if isinstance(part, ToolCall):
-                self._tell("call-after-stop", (number,), call_id=part.id, within=within)
-            elif not terminal:
+            if not terminal:
                 self._tell("part-after-stop", (number,), once="stop", within=within)
         elif level is session:
             if level.standing == "none":

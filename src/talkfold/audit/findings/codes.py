@@ -44,7 +44,7 @@ class FindingKind(Struct, frozen=True):
     next_step: str
 
 
-_AGENT = "The agent of the run broke its contract ({count} times): {told}."
+_AGENT = "The agent of the run that ended with action {number} broke its contract {times}: {told}."
 _CHECK_ADAPTER = "Run the adapter against the contract in talkfold.testing.adapter_contract, and mend it."
 
 AGENT_FAULTS: Final[Mapping[str, FindingKind]] = {
@@ -152,8 +152,8 @@ FINDINGS: Final[Mapping[str, FindingKind]] = {
     ),
     "call-after-stop": FindingKind(
         "warning",
-        "The call {call} of action {number} was made after the stop.",
-        "Look whether its tool ran, and let the adapter watch its signal.",
+        "The call {call} of action {other} was made after the stop, and its tool ran: action {number} is its outcome.",
+        "Let the adapter watch its signal, and make calls by the run's call_tool: after a stop that begins no tool.",
     ),
     # ---- runs
     "run-settled": FindingKind(

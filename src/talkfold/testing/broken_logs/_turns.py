@@ -17,6 +17,7 @@ from ...actions import (
     Stop,
     TextDelta,
     ToolCall,
+    ToolResult,
 )
 from ...resumable import retry_plan
 from ._places import Broken, Rows, amid, before, broken, cut, end_of, fault, open_calls, own, put_in, said_by, turns
@@ -150,14 +151,15 @@ def text_after_a_stop(rows: Rows, rng: Random) -> Broken | None:
     return broken(cut(rows, at, Stop(), late, Part(Finish("aborted"))), ("part-after-stop", at + 1))
 
 
-@fault("call-after-a-stop", "call-after-stop")
+@fault("call-after-a-stop", "part-after-stop", "call-after-stop")
 def call_after_a_stop(rows: Rows, rng: Random) -> Broken | None:
     found = amid(rows, rng, lambda state: bool(said_by(state)))
     if found is None:
         return None
     at, state = found
-    late = Part(ToolCall(said_by(state)[-1].id, "a-late-call", "search", {}))
-    return broken(cut(rows, at, Stop(), late, Part(Finish("aborted"))), ("call-after-stop", at + 1))
+    late = ToolCall(said_by(state)[-1].id, "a-late-call", "search", {}), ToolResult("a-late-call", {})
+    log = cut(rows, at, Stop(), *map(Part, late), Part(Finish("aborted")))
+    return broken(log, ("part-after-stop", at + 1), ("call-after-stop", at + 2))
 
 
 # ---- messages -------------------------------------------------------------------------------------------------
