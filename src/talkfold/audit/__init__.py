@@ -15,13 +15,16 @@ from .operations import Diff, LevelDiff, decode_diff, encode_diff
 from .patch import apply
 from .replay import Pages, Replay
 from .view import Line, describe
+from .whatif import Change, Insert, Replace, Skip, WhatIf, skip_where, what_if, with_changes
 
 __all__ = (
     "Auditor",
     "Blame",
+    "Change",
     "Contribution",
     "Diff",
     "Finding",
+    "Insert",
     "Lane",
     "LevelDiff",
     "Line",
@@ -30,8 +33,11 @@ __all__ = (
     "Pages",
     "Place",
     "PlaceStep",
+    "Replace",
     "Replay",
     "Severity",
+    "Skip",
+    "WhatIf",
     "apply",
     "decode_diff",
     "describe",
@@ -41,4 +47,7 @@ __all__ = (
     "lanes",
     "lanes_by_row",
     "place_at",
+    "skip_where",
+    "what_if",
+    "with_changes",
 )
