@@ -5,7 +5,10 @@ Each round draws its moments anew, from a seed that the failing assertion names.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
+import time
 from collections.abc import AsyncIterator
 
 import anyio
@@ -17,8 +20,10 @@ from talkfold import (
     AgentStreamPart,
     CallNotWaiting,
     Finish,
+    LeaseLost,
     MessageStart,
     Part,
+    Reasoning,
     TextDelta,
     ToolCall,
     ToolError,
@@ -30,6 +35,7 @@ from talkfold.runs import (
     RunSettings,
     Toolbox,
     ToolCallRequest,
+    WebAgent,
     approve,
     deny,
     parked_call,
@@ -38,7 +44,7 @@ from talkfold.runs import (
     tool,
     tool_outcome,
 )
-from talkfold.store import SessionStore
+from talkfold.store import SessionStore, open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -265,3 +271,108 @@ async def test_a_row_that_only_says_it_is_an_answer_is_none(store: SessionStore,
     assert paid == []
     assert Part(TextDelta("m", "hi")) in actions(await whole_log(store, session.id))
     await at_rest(store, session.id)
+
+
+async def test_a_lease_lost_at_the_commit_of_a_call_is_raised_as_it_is(store: SessionStore) -> None:
+    async def play(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+        yield MessageStart("m")
+        # Somebody else takes the session in this very moment: its time is over, and nobody renewed.
+        await anyio.sleep(0.01)
+        with anyio.CancelScope(shield=True):
+            time.sleep(0.15)  # noqa: ASYNC251 - the whole process stands still
+            await store.open_session(request.agent.id if request.agent else "")
+        call = ToolCall("m", "c", "act", {})
+        yield call
+        yield tool_outcome("c", await request.call_tool(call))
+        yield Finish("stop")
+
+    session = await store.create()
+    settings = RunSettings(lease_seconds=0.1)
+
+    async def caller() -> None:
+        agent = WebAgent(session.id)
+        async with start_run(
+            store, session.id, Agent(play), text="go", agent=agent, tools=Toolbox(act), settings=settings
+        ) as run:
+            await run.wait()
+
+    with pytest.raises(LeaseLost):
+        await caller()
+    state = await at_rest(store, session.id)
+    assert [part for message in state.messages for part in message.parts if isinstance(part, ToolPart)] == []
+
+
+class TestNativeCancellation:
+    """What asyncio cancels by itself, no scope of anyio holds back."""
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        return "asyncio"
+
+    async def test_a_time_limit_around_a_call_loses_no_result(self) -> None:
+        async def slow() -> str:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+            return "paid"
+
+        async def play(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+            yield MessageStart("m")
+            call = ToolCall("m", "c", "slow", {})
+            yield call
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await request.call_tool(call)
+            yield ToolError("c", "Error [timeout] too slow for me")
+            yield Finish("stop")
+
+        async with open_store("memory:") as store:
+            session = await store.create()
+            async with start_run(store, session.id, Agent(play), text="go", tools=Toolbox(slow)) as run:
+                await run.wait()
+            state = await at_rest(store, session.id)
+            (call,) = [part for part in state.messages[1].parts if isinstance(part, ToolPart)]
+            assert (call.state, call.output) == ("done", {"content": [{"type": "text", "text": "paid"}]})
+            assert run.ending is not None
+            assert [fault.code for fault in run.ending.faults] == ["changed-outcome"]
+
+
+@pytest.mark.parametrize(
+    "raised", [SystemExit(3), GeneratorExit(), KeyboardInterrupt()], ids=lambda e: type(e).__name__
+)
+async def test_what_ends_the_block_comes_out_in_no_group(store: SessionStore, raised: BaseException) -> None:
+    session = await store.create()
+
+    async def hang(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+        yield MessageStart("m")
+        await anyio.sleep(60)
+
+    caught: BaseException | None = None
+    try:
+        async with start_run(store, session.id, Agent(hang), text="go"):
+            await anyio.sleep(0.01)
+            raise raised
+    except BaseException as error:
+        caught = error
+    assert caught is raised
+    await at_rest(store, session.id)
+
+
+async def test_large_parts_hold_the_agent_back_like_many_small_ones(store: SessionStore) -> None:
+    made = 0
+
+    async def play(request: AgentRunRequest) -> AsyncIterator[AgentStreamPart]:
+        nonlocal made
+        yield MessageStart("m")
+        for _ in range(60):
+            made += 1
+            yield Reasoning("m", "x", {"signature": "s" * 200_000})
+        yield Finish("stop")
+
+    session = await store.create()
+    async with start_run(store, session.id, Agent(play), text="go") as run:
+        async for _ in run:
+            break
+        for _ in range(100):
+            await anyio.sleep(0.001)
+        assert made < 20
+    assert made == 60

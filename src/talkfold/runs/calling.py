@@ -118,6 +118,9 @@ class Calling:
         if self._run.journal.failure is not None:
             return  # what it was told then is not what its tool did
         outcome = replace(part, id=call.logged.id)
+        if isinstance(call.outcome, ToolResult) and isinstance(outcome, ToolError):
+            self._run.fault("changed-outcome", f"the call {part.id!r} has a result, and the agent says that it failed")
+            outcome = call.outcome
         if outcome != call.outcome and not (self._run.stopping and _is_cancelled(outcome)):
             call.given_up = call.outcome is None
             await self._log_outcome(call, outcome, {"changed": True} if call.outcome is not None else None)

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from msgspec import Struct, to_builtins
 
 from ..actions import Finish, Part, Retry, RunError, Send, Stop
-from ..errors import LeaseLost, SessionErased, StoreClosed, TalkfoldError
+from ..errors import LeaseLost, SessionErased, StoreBusy, StoreClosed, TalkfoldError
 from ..log import Entry, Loggable, LoggedAction
 from ..model import Json
 from ..store.lease import Hold, Started
@@ -240,6 +240,8 @@ class Conductor:
                 number = await self._store.release(self._session_id, rows, hold=self._hold, owner=self._owner)
             except TalkfoldError as again:
                 why = again
+                if isinstance(again, StoreBusy):
+                    break  # each try waits as long as the store was told to
             else:
                 assert self.ending is not None
                 self.ending = RunEnding("store", end, number, self.ending.faults)

@@ -20,7 +20,7 @@ from typing import TypeVar
 import anyio
 from anyio import CancelScope
 
-from ..actions import AgentStreamPart, Part, Reasoning, SessionAction, TextDelta
+from ..actions import SessionAction
 from ..codec import encode_action
 from ..errors import (
     CallNotWaiting,
@@ -36,6 +36,7 @@ from ..log import Entry, Loggable, LoggedAction
 from ..model import Json
 from ..store.lease import Hold, Waiting
 from ..store.protocol import SessionStore
+from .weight import weight
 
 __all__ = ("UNSTORABLE", "Journal")
 
@@ -47,7 +48,7 @@ _MOST_TEXT = 1 << 20
 """How much may wait for the disk, in actions and in characters, before whoever writes is held back."""
 
 _PAGE = 500
-_TRIES = 3
+_TRIES = 2
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ class Journal:
     def put(self, action: SessionAction, meta: Mapping[str, Json] | None = None) -> int:
         """Put an action down; it goes into the next commit. Returns its position for ``committed``."""
         self._waiting.append(action if meta is None else Entry(action, meta=dict(meta)))
-        self._text += _characters(action)
+        self._text += weight(action)
         self._put += 1
         if len(self._waiting) == 1:
             self._work_to_do.set()
@@ -311,9 +312,3 @@ def _typed(row: Loggable) -> SessionAction:
     action = row.action if isinstance(row, Entry) else row
     assert not isinstance(action, bytes)  # only typed actions are ever put down
     return action
-
-
-def _characters(action: SessionAction) -> int:
-    part: AgentStreamPart | None = action.part if type(action) is Part else None
-    text: object = part.delta if type(part) is TextDelta else part.text if type(part) is Reasoning else None
-    return len(text) if isinstance(text, str) else 0  # what is no text is refused when it is written

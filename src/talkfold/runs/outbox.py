@@ -7,17 +7,21 @@ from collections import deque
 import anyio
 
 from ..actions import SessionAction
+from .weight import weight
 
 __all__ = ("Outbox",)
 
 _MOST = 1_024
+_MOST_TEXT = 1 << 20
+"""How much may wait for the reader, in actions and in characters, before whoever hands it out is held back."""
 
 
 class Outbox:
     """A bounded row. It fills up for a caller who has not begun to read, and is emptied for one who never will."""
 
     def __init__(self) -> None:
-        self._row: deque[SessionAction] = deque()
+        self._row: deque[tuple[SessionAction, int]] = deque()
+        self._weight = 0
         self._wanted = True
         self._hurried = False
         self._ended = False
@@ -27,14 +31,20 @@ class Outbox:
     def put(self, action: SessionAction) -> None:
         """Hand an action out, if anybody wants it."""
         if self._wanted:
-            self._row.append(action)
+            heavy = weight(action)
+            self._weight += heavy
+            self._row.append((action, heavy))
             if self._reading:
                 self._change()
 
     @property
     def crowded(self) -> bool:
         """Whether the reader is behind: whoever puts next awaits ``room`` first."""
-        return len(self._row) >= _MOST and not self._hurried
+        return self._full and not self._hurried
+
+    @property
+    def _full(self) -> bool:
+        return len(self._row) >= _MOST or self._weight >= _MOST_TEXT
 
     def hurry(self) -> None:
         """The run must end: what is still put does not wait for the reader."""
@@ -50,6 +60,7 @@ class Outbox:
         """Nobody will read any more."""
         self._wanted = False
         self._row.clear()
+        self._weight = 0
         self._change()
 
     def end(self) -> None:
@@ -67,8 +78,9 @@ class Outbox:
                 await self._changed.wait()
             finally:
                 self._reading = False
-        full = len(self._row) >= _MOST
-        action = self._row.popleft()
+        full = self._full
+        action, heavy = self._row.popleft()
+        self._weight -= heavy
         if full:
             self._change()
         return action

@@ -100,10 +100,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
-            value: float | None = getattr(self, name)
+            value: object = getattr(self, name)
             if name == "approval_seconds" and value is None:
                 continue
-            if value is None or not least <= value < inf:
+            if not isinstance(value, int | float) or not least <= value < inf:
                 raise InvalidArgument(name, f"{value} is not {least:g} or more")
 
 
@@ -260,6 +260,10 @@ async def start_run(
     logged, and ``finish`` with the reason ``aborted``. Whatever the adapter does, the log ends well; how it misbehaved
     stands in the ``meta`` of the last action and in ``run.ending``.
 
+    An agent or an async tool that cannot be cancelled (it shields itself, or waits for a thread that ends in its own
+    time) cannot keep the session, which is given back after the grace time and a second; but the block, whose task it
+    is, ends only when it does. A sync tool is left to itself.
+
     Raises RunInProgress; SessionNotFound, SessionErased; InvalidArgument. At the end of the block: LeaseLost when the
     process stood still for longer than its lease (then nothing more was logged), and what the store raised when it
     could write no more.
@@ -358,7 +362,7 @@ async def _conducted(
     conductor: Conductor, started: Started, action: Send | Retry, observation: Observation | None
 ) -> AsyncGenerator[None]:
     """The tasks of a run around the caller's block. What the caller raises comes out as it is, in no group."""
-    raised: Exception | None = None
+    raised: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(conductor.conduct, started, action, observation)
         try:
@@ -368,7 +372,7 @@ async def _conducted(
             conductor.end_now("raised" if isinstance(error, Exception) else "cancelled")
             with CancelScope(shield=True):
                 await conductor.drained()
-            if not isinstance(error, Exception):
+            if isinstance(error, get_cancelled_exc_class()):
                 raise
             raised = error
     if raised is not None:

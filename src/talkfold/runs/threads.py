@@ -66,8 +66,11 @@ async def in_thread(call: Callable[[], _T], name: str) -> Ended[_T]:
     tell = to_loop(finished.set)
     context = copy_context()
     ended: list[Ended[_T]] = []
+    left: list[bool] = []
 
     def body() -> None:
+        if left:
+            return  # nobody waited any more before it began
         try:
             ended.append(Ended(value=context.run(call)))
         except BaseException as error:  # the thread has nobody else who could hear it
@@ -78,6 +81,7 @@ async def in_thread(call: Callable[[], _T], name: str) -> Ended[_T]:
     try:
         await finished.wait()
     except anyio.get_cancelled_exc_class():
+        left.append(True)
         if not ended:  # what has been done is told, even if the news of it came second
             raise
     return ended[0]

@@ -25,6 +25,9 @@ __all__ = ("AnyTool", "Confirming", "ToolSource", "Toolbox")
 
 _log = logging.getLogger(__name__)
 
+_MOST_NAMED = 100
+"""Of how many tools a model is told the names when it asks for one that is not there."""
+
 _GONE = (ConnectionError, EOFError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
 """What a source raises when the server or page behind it is no longer there."""
 
@@ -113,7 +116,8 @@ class Toolbox:
             fits = found.confirm is not None and not isinstance(read_arguments(found.takes, call.input), InvalidInput)
             return confirmation_text(found, call.input) if fits else None
         try:
-            return found.confirmation(call) if isinstance(found, Confirming) else None
+            asked = found.confirmation(call) if isinstance(found, Confirming) else None
+            return asked if asked is None else _text(asked)
         except Exception:
             _log.exception("%r cannot say whether to ask before %r", found, call.name)
             return unsaid_confirmation(call.name)
@@ -161,9 +165,16 @@ def _descriptor(given: object) -> ToolDescriptor:
     return given
 
 
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"it asks with a {type(given).__name__}, which is no text")
+    return given
+
+
 def _unknown(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"the tools are: {', '.join(known) or 'none'}"
+    near = get_close_matches(name, known[:_MOST_NAMED], 1)
+    more = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
+    hint = f"did you mean {near[0]}?" if near else f"the tools are: {', '.join(known[:_MOST_NAMED]) or 'none'}{more}"
     return f"there is no tool {name}; {hint}"
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 from types import TracebackType
 
-from ...errors import StoreBusy
+from ...errors import StoreBusy, StoreUnavailable
 
 if sys.platform != "win32":
     import fcntl
@@ -52,12 +52,14 @@ class _Request:
         self.settled = threading.Lock()
         self.done = threading.Event()
         self.abandoned = False
+        self.error: OSError | None = None
 
 
 class FileLock:
     """A lock on the file ``path`` (made when missing, never removed). Not reentrant; one thread uses it.
 
-    ``with lock:`` waits up to ``timeout`` seconds and raises StoreBusy after that.
+    ``with lock:`` waits up to ``timeout`` seconds and raises StoreBusy after that, StoreUnavailable
+    when the file cannot be opened any more.
     """
 
     def __init__(self, path: str, timeout: float) -> None:
@@ -82,10 +84,17 @@ class FileLock:
                 if not request.done.is_set():
                     request.abandoned = True
                     raise StoreBusy(self.timeout)
+        if request.error is not None:
+            raise StoreUnavailable(self.path, str(request.error))
 
     def _queue(self, request: _Request) -> None:
         # A descriptor of its own: flock belongs to the open file, and an abandoned wait must not hold ours.
-        waiting = open_lock_file(self.path)
+        try:
+            waiting = open_lock_file(self.path)
+        except OSError as error:  # its folder was moved or removed
+            request.error = error
+            request.done.set()
+            return
         if sys.platform != "win32":
             fcntl.flock(waiting, fcntl.LOCK_EX)
         with request.settled:
