@@ -123,4 +123,6 @@ class Calls:
         if count > 1 and call.number not in (noted(row, "call"), noted(row, "answers")):
             numbers = (row.number, call.number)
             within = call.level.within
-            self._telling.tell("phase-ambiguous", numbers, call_id=call.id, within=within, tool=tool, count=count)
+            self._telling.tell(
+                "phase-ambiguous", numbers, once=call.number, call_id=call.id, within=within, tool=tool, count=count
+            )

@@ -92,7 +92,7 @@ class Drivers:
         tell, at = self._telling.tell, (row.number,)
         cause = meta.get("cause")
         if isinstance(cause, str) and cause in _CAUSES:
-            tell(_CAUSES[cause], at, run=row.run)
+            tell(_CAUSES[cause], at)
         faults = meta.get("faults")
         for fault in faults if is_list(faults) else ():
             if is_object(fault):
@@ -100,7 +100,7 @@ class Drivers:
                 known = code if isinstance(code, str) and code in AGENT_FAULTS else "agent-fault"
                 times = f"{count} times" if type(count) is int and count != 1 else "once"
                 told = str(fault.get("text", code))[:_LONGEST]
-                tell(known, at, run=row.run, times=times, told=told)
+                tell(known, at, times=times, told=told)
         dropped = meta.get("dropped")
         if type(dropped) is int and dropped > 0:
-            tell("parts-dropped", at, run=row.run, count=dropped)
+            tell("parts-dropped", at, count=dropped)

@@ -11,9 +11,10 @@ from ...model import UNSET
 from ._conversation import Message
 from ._telling import Telling
 
-__all__ = ("Halves", "carries_half")
+__all__ = ("Halves", "carries_half", "find_half")
 
-_HALF = re.compile("[\ud800-\udfff]")
+find_half = re.compile("[\ud800-\udfff]").search
+"""Half of a pair in a text in which all pairs are joined."""
 
 
 def carries_half(action: SessionAction) -> bool:
@@ -40,7 +41,7 @@ def _has_half(value: object) -> bool:
     while stack:
         item = stack.pop()
         if isinstance(item, str):
-            if not item.isascii() and _HALF.search(joined(item)):
+            if not item.isascii() and find_half(joined(item)):
                 return True
         elif isinstance(item, dict):
             for key, inner in cast("dict[object, object]", item).items():
@@ -75,7 +76,7 @@ class Halves:
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._open[message] = number
             text = text[:-1]
-        if _HALF.search(text):
+        if find_half(text):
             self._tell(message, number)
         return message in self._open
 

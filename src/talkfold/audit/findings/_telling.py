@@ -30,6 +30,7 @@ class Telling:
 
     def __init__(self) -> None:
         self.found: list[Finding] = []
+        self.run: str | None = None  # that of the row which is looked at
         self._told: set[Hashable] = set()
 
     def new_turn(self) -> None:
@@ -48,12 +49,12 @@ class Telling:
         run: str | None = None,
         **said: object,
     ) -> None:
-        """Make a finding. One with the same code and ``once`` is made once a turn."""
+        """Make a finding, of the row's run unless another is given. One with the same ``once`` is made once a turn."""
         if once is not None:
             if (code, once) in self._told:
                 return
             self._told.add((code, once))
-        kind = FINDINGS[code]
+        kind, run = FINDINGS[code], self.run if run is None else run
         text = kind.sentence.format(
             number=numbers[0],
             message=named(message_id),

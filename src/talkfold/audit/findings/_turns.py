@@ -64,7 +64,7 @@ class Turns:
         self._fresh.clear()
         if left:
             numbers = (number, *(call.number for call in left))
-            self._tell("send-over-open-call", numbers, calls=_named(left))
+            self._tell("send-over-open-call", numbers, call_id=_only(left), calls=_named(left))
         self._new_id(row, level, action.id)
         self.conversation.send(action.id, number)
 
@@ -82,7 +82,7 @@ class Turns:
         again = [call for call in dropped if call.level.depth and call.state in FINISHED]
         if again:
             numbers = (number, *(call.number for call in again))
-            self._tell("retry-repeats-calls", numbers, calls=_named(again))
+            self._tell("retry-repeats-calls", numbers, call_id=_only(again), calls=_named(again))
 
     def stop(self, row: LoggedAction, action: Stop) -> None:
         session = self.conversation.session
@@ -234,7 +234,8 @@ class Turns:
             left = [call for call in level.fresh if call.is_open]
             if left:
                 numbers = (number, *(call.number for call in left))
-                self._tell("finish-over-open-call", numbers, within=within, where=place_of(level), calls=_named(left))
+                said = {"within": within, "where": place_of(level), "calls": _named(left)}
+                self._tell("finish-over-open-call", numbers, call_id=_only(left), **said)
             if part.reason == "stop" and level.standing == "running" and not level.said and not foreign:
                 self._tell("empty-reply", (number, level.began), within=within, where=place_of(level))
         level.fresh.clear()
@@ -260,6 +261,11 @@ class Turns:
 
     def _tell(self, code: str, numbers: Sequence[int], **said: Any) -> None:
         self._telling.tell(code, numbers, **said)
+
+
+def _only(calls: Sequence[Call]) -> str | None:
+    """The call that it is about, if it is one."""
+    return calls[0].id if len(calls) == 1 else None
 
 
 def _named(calls: Sequence[Call]) -> str:

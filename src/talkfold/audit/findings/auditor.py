@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ...actions import Part, TextDelta
 from ...log import LoggedAction
-from ._halves import carries_half
+from ._halves import carries_half, find_half
 from ._telling import Telling
 from ._turns import Turns
 from .codes import Finding
@@ -24,8 +24,8 @@ def findings(rows: Iterable[LoggedAction], *, living: bool = False) -> Iterator[
     """What a log shows, in one pass: each finding as soon as it is certain, what only the end can tell at the end.
 
     ``rows`` is the log from its start. ``living``: a run goes on in the session, so what is open may still end. Takes
-    time linear in the log, and memory for its ids and what is open, not for what was said. Never raises on logged
-    actions.
+    time linear in the log (times the depth of sub-agents where those abort), and memory for its ids and what is open,
+    not for what was said. Never raises on logged actions.
     """
     auditor = Auditor()
     yield from auditor.read(rows)
@@ -76,7 +76,7 @@ class Auditor:
                             and (moment := row.time) >= time
                             and (action.within is within or action.within == within)
                             and (row.run is run or row.run == run)
-                            and part.delta.isascii()
+                            and ((delta := part.delta).isascii() or find_half(delta) is None)
                             and len(row.body) < HUGE_BYTES
                         ):
                             number += 1
@@ -93,6 +93,7 @@ class Auditor:
             self._number, self._time, self._time_at = number, time, time_at
 
     def _look(self, row: LoggedAction) -> None:
+        self._telling.run = row.run
         self._envelope(row)
         action = row.action
         text = action.part if type(action) is Part and type(action.part) is TextDelta else None

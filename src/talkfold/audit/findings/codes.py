@@ -62,6 +62,7 @@ AGENT_FAULTS: Final[Mapping[str, FindingKind]] = {
     "open-call": FindingKind("warning", _AGENT, "Look whether the tool ran; let the adapter await each call's result."),
     "unsaid-call": FindingKind("warning", _AGENT, "Let the adapter yield tool-call before it makes the call."),
     "changed-call": FindingKind("warning", _AGENT, "Let the adapter make each call with the input that it yielded."),
+    "changed-outcome": FindingKind("warning", _AGENT, "Let the adapter report what its tools gave; the result stays."),
     "unknown-call": FindingKind("warning", _AGENT, "Let the adapter report outcomes of its own calls only."),
     "agent-fault": FindingKind("warning", _AGENT, _CHECK_ADAPTER),
 }
