@@ -14,12 +14,14 @@ from .marks import Mark, MarkKind
 from .operations import Diff, LevelDiff, decode_diff, encode_diff
 from .patch import apply
 from .replay import Pages, Replay
+from .timings import CallTiming, RunTiming, StepTiming, Timings, Usage, timings
 from .view import Line, describe
 from .whatif import Change, Insert, Replace, Skip, WhatIf, skip_where, what_if, with_changes
 
 __all__ = (
     "Auditor",
     "Blame",
+    "CallTiming",
     "Change",
     "Contribution",
     "Diff",
@@ -35,8 +37,12 @@ __all__ = (
     "PlaceStep",
     "Replace",
     "Replay",
+    "RunTiming",
     "Severity",
     "Skip",
+    "StepTiming",
+    "Timings",
+    "Usage",
     "WhatIf",
     "apply",
     "decode_diff",
@@ -48,6 +54,7 @@ __all__ = (
     "lanes_by_row",
     "place_at",
     "skip_where",
+    "timings",
     "what_if",
     "with_changes",
 )
