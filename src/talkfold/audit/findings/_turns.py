@@ -146,9 +146,8 @@ class Turns:
         call = conversation.delegate(within)
         if call is None:
             other = conversation.anywhere(within)
-            code, numbers = "within-unknown-call", (row.number,)
-            if other is not None:
-                code, numbers = "within-not-delegate", (row.number, other.number)
+            code = "within-unknown-call" if other is None else "within-not-delegate"
+            numbers = (row.number,) if other is None else (row.number, other.number)
             self._tell(code, numbers, once=within, within=within)
             return None
         stopped = call.ended_by == "stop" and conversation.session.standing == "stopped"
@@ -190,10 +189,8 @@ class Turns:
         if message is None:
             once, within = (level.within, message_id), level.within
             theirs = level.users.get(message_id)
-            if theirs is None:
-                code, numbers = "part-for-unknown-message", (row.number,)
-            else:
-                code, numbers = "part-for-user-message", (row.number, theirs)
+            code = "part-for-unknown-message" if theirs is None else "part-for-user-message"
+            numbers = (row.number,) if theirs is None else (row.number, theirs)
             self._tell(code, numbers, once=once, message_id=message_id, within=within, where=place_of(level))
         return message
 

@@ -3,7 +3,7 @@
 ```python
 broken = FAULTS["outcome-missing"].make(rows, Random(1))
 if broken is not None:                      # None: there is no place in this log for that fault
-    assert expected <= {(f.code, f.numbers[0]) for f in findings(broken.rows)}
+    assert broken.expected <= {(f.code, f.numbers[0]) for f in findings(broken.rows)}
 ```
 
 A healthy log is one in which ``talkfold.audit.findings`` has nothing but infos, with ids that are used once. Rows are
@@ -13,9 +13,13 @@ the fold, not with what is tested.
 
 from __future__ import annotations
 
-from . import _calls, _rows, _turns
-from ._places import FAULTS, Broken, LogFault, numbered, row_of
+from collections.abc import Mapping
+from typing import Final
 
-assert _rows, _turns and _calls
+from . import _calls, _rows, _turns
+from ._places import Broken, LogFault, numbered, row_of
 
 __all__ = ("FAULTS", "Broken", "LogFault", "numbered", "row_of")
+
+FAULTS: Final[Mapping[str, LogFault]] = {**_rows.FAULTS, **_turns.FAULTS, **_calls.FAULTS}
+"""Every fault, by name."""

@@ -12,6 +12,7 @@ from ...calls import calls_newest_first, find_newest, is_delegate
 from ...model import DELEGATE_PREFIX, Json, SessionState, ToolPart
 from ._places import (
     Broken,
+    LogFault,
     Rows,
     amid,
     before,
@@ -19,7 +20,8 @@ from ._places import (
     changed,
     cut,
     end_of,
-    fault,
+    keeper,
+    one_of,
     open_calls,
     own,
     picked,
@@ -28,7 +30,10 @@ from ._places import (
     turns,
 )
 
-__all__ = ()
+__all__ = ("FAULTS",)
+
+FAULTS: dict[str, LogFault] = {}
+fault = keeper(FAULTS)
 
 
 def _outcome(rows: Rows, at: int) -> ToolResult | ToolError | None:
@@ -58,9 +63,8 @@ def outcome_for_nobody(rows: Rows, rng: Random) -> Broken | None:
     found = amid(rows, rng)
     if found is None:
         return None
-    part = rng.choice(
-        [ToolResult("nobody", {}), ToolError("nobody", "Error: no"), ToolError("nobody", "Error [cancelled]")]
-    )
+    errors = ToolError("nobody", "Error: no"), ToolError("nobody", "Error [cancelled]")
+    part = one_of(rng, ToolResult("nobody", {}), *errors)
     return broken(put_in(rows, found[0], Part(part)), ("outcome-without-call", found[0]))
 
 
@@ -132,7 +136,7 @@ def two_outcomes(rows: Rows, rng: Random) -> Broken | None:
     if found is None:
         return None
     at, part = found
-    other = rng.choice([ToolResult(part.id, {"another": 1.5}), ToolError(part.id, "Error: another")])
+    other = one_of(rng, ToolResult(part.id, {"another": 1.5}), ToolError(part.id, "Error: another"))
     return broken(put_in(rows, at + 1, Part(other)), ("outcome-replaced", at + 1))
 
 
@@ -142,7 +146,7 @@ def outcome_after_the_end(rows: Rows, rng: Random) -> Broken | None:
     if found is None:
         return None
     at, call = found[0], rng.choice(open_calls(found[1]))
-    end = rng.choice([Finish("stop"), Finish("aborted"), Finish("max-steps")])
+    end = one_of(rng, Finish("stop"), Finish("aborted"), Finish("max-steps"))
     late = cut(rows, at, Part(end), Part(ToolResult(call.id, {})))
     return broken(late, ("outcome-after-end", at + 1))
 
@@ -153,7 +157,7 @@ def result_after_a_stop(rows: Rows, rng: Random) -> Broken | None:
     if found is None:
         return None
     at, call = found[0], open_calls(found[1])[0]
-    part = rng.choice([ToolResult(call.id, {}), ToolError(call.id, "Error [failed] it did")])
+    part = one_of(rng, ToolResult(call.id, {}), ToolError(call.id, "Error [failed] it did"))
     return broken(cut(rows, at, Stop(), Part(part), Part(Finish("aborted"))), ("result-after-stop", at + 1))
 
 
@@ -235,7 +239,7 @@ def inside_no_call(rows: Rows, rng: Random) -> Broken | None:
     found = amid(rows, rng)
     if found is None:
         return None
-    part = rng.choice([MessageStart("x"), TextDelta("x", "y"), ToolResult("x", 1), Finish("stop")])
+    part = one_of(rng, MessageStart("x"), TextDelta("x", "y"), ToolResult("x", 1), Finish("stop"))
     return broken(put_in(rows, found[0], Part(part, "nobody")), ("within-unknown-call", found[0]))
 
 

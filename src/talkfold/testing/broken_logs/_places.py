@@ -26,7 +26,6 @@ from ...log import LoggedAction
 from ...model import EMPTY_SESSION, AgentMessage, Json, SessionState, ToolPart
 
 __all__ = (
-    "FAULTS",
     "Broken",
     "LogFault",
     "Rows",
@@ -37,8 +36,9 @@ __all__ = (
     "changed",
     "cut",
     "end_of",
-    "fault",
+    "keeper",
     "numbered",
+    "one_of",
     "open_calls",
     "own",
     "picked",
@@ -142,6 +142,11 @@ def picked(rows: Rows, rng: Random, wanted: Callable[[int, LoggedAction], bool])
     return rng.choice(found) if found else None
 
 
+def one_of(rng: Random, *parts: AgentStreamPart) -> AgentStreamPart:
+    """One of these parts."""
+    return rng.choice(parts)
+
+
 def put_in(rows: Rows, at: int, *put: SessionAction | LoggedAction, drop: int = 0) -> list[LoggedAction]:
     """The rows with others before that index, in place of ``drop`` of them."""
     like = rows[at - 1] if at else rows[at]
@@ -175,13 +180,17 @@ def changed(row: LoggedAction, action: SessionAction) -> LoggedAction:
     return replace(row, action=action, body=encode_action(action))
 
 
-FAULTS: dict[str, LogFault] = {}
 Make: TypeAlias = Callable[[Rows, Random], Broken | None]
 
 
-def fault(name: str, *codes: str) -> Callable[[Make], Make]:
-    def keep(make: Make) -> Make:
-        FAULTS[name] = LogFault(codes, make)
-        return make
+def keeper(faults: dict[str, LogFault]) -> Callable[..., Callable[[Make], Make]]:
+    """A decorator for that table: ``@fault(name, code, …)`` enters the way to break a log that it stands over."""
 
-    return keep
+    def fault(name: str, *codes: str) -> Callable[[Make], Make]:
+        def keep(make: Make) -> Make:
+            faults[name] = LogFault(codes, make)
+            return make
+
+        return keep
+
+    return fault

@@ -23,14 +23,16 @@ from ...audit.findings import AGENT_FAULTS
 from ...model import Json
 from ._places import (
     Broken,
+    LogFault,
     Rows,
     amid,
     broken,
     changed,
     cut,
     end_of,
-    fault,
+    keeper,
     numbered,
+    one_of,
     own,
     picked,
     put_in,
@@ -39,7 +41,10 @@ from ._places import (
     with_runs,
 )
 
-__all__ = ()
+__all__ = ("FAULTS",)
+
+FAULTS: dict[str, LogFault] = {}
+fault = keeper(FAULTS)
 
 _HALF = "\ud83d"
 
@@ -104,7 +109,7 @@ def flood_in_one_part(rows: Rows, rng: Random) -> Broken | None:
     part = None if at is None else own(rows[at])
     if at is None or not isinstance(part, TextDelta):
         return None
-    huge = rng.choice([Reasoning(part.message_id, "x" * 262_144), TextDelta(part.message_id, "x" * 262_144)])
+    huge = one_of(rng, Reasoning(part.message_id, "x" * 262_144), TextDelta(part.message_id, "x" * 262_144))
     return broken(put_in(rows, at, Part(huge)), ("huge-part", at))
 
 
@@ -144,7 +149,7 @@ def dead_process_writes_on(rows: Rows, rng: Random) -> Broken | None:
     if found is None or rows[found[0] - 1].run is None:
         return None
     at, run = found[0], rows[found[0] - 1].run
-    late = row_of(Part(rng.choice([StepFinish(7), Finish("aborted"), ToolError("c", "x")])), rows[at - 1])
+    late = row_of(Part(one_of(rng, StepFinish(7), Finish("aborted"), ToolError("c", "x"))), rows[at - 1])
     stop = row_of(Stop(), rows[at - 1], **_settling(run))
     another = row_of(Send("a-message-of-another", "Hello?"), rows[at - 1], run="another")
     written = [stop, *rng.choice([[], [another]]), late]

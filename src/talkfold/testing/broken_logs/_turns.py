@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ...actions import (
+    AgentStreamPart,
     Finish,
     MessageStart,
     Part,
@@ -20,9 +21,28 @@ from ...actions import (
     ToolResult,
 )
 from ...resumable import retry_plan
-from ._places import Broken, Rows, amid, before, broken, cut, end_of, fault, open_calls, own, put_in, said_by, turns
+from ._places import (
+    Broken,
+    LogFault,
+    Rows,
+    amid,
+    before,
+    broken,
+    cut,
+    end_of,
+    keeper,
+    one_of,
+    open_calls,
+    own,
+    put_in,
+    said_by,
+    turns,
+)
 
-__all__ = ()
+__all__ = ("FAULTS",)
+
+FAULTS: dict[str, LogFault] = {}
+fault = keeper(FAULTS)
 
 _NEW = Send("a-new-message", "And another thing")
 
@@ -126,7 +146,7 @@ def part_after_the_end(rows: Rows, rng: Random) -> Broken | None:
     if not found:
         return None
     at = rng.choice(found).end + 1
-    late = [MessageStart("late"), StepFinish(9)]
+    late: list[AgentStreamPart] = [MessageStart("late"), StepFinish(9)]
     late += [TextDelta(message.id, "late") for message in said_by(before(rows, at))[-1:]]
     return broken(put_in(rows, at, Part(rng.choice(late))), ("part-outside-turn", at))
 
@@ -137,7 +157,7 @@ def ended_twice(rows: Rows, rng: Random) -> Broken | None:
     if not found:
         return None
     at = rng.choice(found).end + 1
-    end = rng.choice([Finish("stop"), Finish("aborted"), Finish("max-steps"), RunError("lost", "network")])
+    end = one_of(rng, Finish("stop"), Finish("aborted"), Finish("max-steps"), RunError("lost", "network"))
     return broken(put_in(rows, at, Part(end)), ("end-again", at))
 
 
@@ -157,8 +177,8 @@ def call_after_a_stop(rows: Rows, rng: Random) -> Broken | None:
     if found is None:
         return None
     at, state = found
-    late = ToolCall(said_by(state)[-1].id, "a-late-call", "search", {}), ToolResult("a-late-call", {})
-    log = cut(rows, at, Stop(), *map(Part, late), Part(Finish("aborted")))
+    made = Part(ToolCall(said_by(state)[-1].id, "a-late-call", "search", {}))
+    log = cut(rows, at, Stop(), made, Part(ToolResult("a-late-call", {})), Part(Finish("aborted")))
     return broken(log, ("part-after-stop", at + 1), ("call-after-stop", at + 2))
 
 
@@ -201,7 +221,7 @@ def part_for_nobody(rows: Rows, rng: Random) -> Broken | None:
     found = amid(rows, rng)
     if found is None:
         return None
-    part = rng.choice([TextDelta("nobody", "x"), Reasoning("nobody", ""), ToolCall("nobody", "c-nobody", "search", {})])
+    part = one_of(rng, TextDelta("nobody", "x"), Reasoning("nobody", ""), ToolCall("nobody", "c-nobody", "search", {}))
     return broken(put_in(rows, found[0], Part(part)), ("part-for-unknown-message", found[0]))
 
 
@@ -215,5 +235,5 @@ def part_for_the_person(rows: Rows, rng: Random) -> Broken | None:
     if not theirs:
         return None
     wanted = rng.choice(theirs)
-    part = rng.choice([TextDelta(wanted, "x"), Reasoning(wanted, "x"), ToolCall(wanted, "c-theirs", "search", {})])
+    part = one_of(rng, TextDelta(wanted, "x"), Reasoning(wanted, "x"), ToolCall(wanted, "c-theirs", "search", {}))
     return broken(put_in(rows, at, Part(part)), ("part-for-user-message", at))
