@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -33,7 +35,9 @@ from talkfold.audit.findings import AGENT_FAULTS, FINDINGS, HUGE_BYTES, to_page
 from talkfold.audit.findings._conversation import Level
 from talkfold.audit.findings._telling import Telling
 from talkfold.audit.findings._turns import Turns
+from talkfold.codec import encode_action
 from talkfold.fold import fold
+from talkfold.json_values import json_text
 from talkfold.log import LoggedAction
 from talkfold.model import AgentMessage, ToolPart
 from talkfold.runs.events import AgentFaultCode
@@ -241,3 +245,51 @@ def test_a_sub_agent_of_a_sub_agent() -> None:
     told = codes(*log, END)
     assert ("nested-run-without-end", (9, 4)) in told
     assert ("call-outlives-delegate", (9, 6, 8)) in told
+
+
+def test_every_finding_has_a_json_form() -> None:
+    lost = Part(ToolResult("\ud83d", 1), "\ude00")
+    (found, _) = findings(rows_of([Send("u", "Hi"), lost]))
+    assert json.loads(json_text(msgspec.to_builtins(found))) == {
+        "code": "within-unknown-call",
+        "severity": "error",
+        "numbers": [2],
+        "text": FINDINGS["within-unknown-call"].sentence.format(number=2, within="'\\ude00'"),
+        "nextStep": FINDINGS["within-unknown-call"].next_step,
+        "within": "\ude00",
+    }
+
+
+def test_a_long_id_does_not_make_a_long_sentence() -> None:
+    (found, _) = findings(rows_of([Send("u", "Hi"), Part(ToolResult("c" * 10_000, 1))]))
+    assert found.call_id == "c" * 10_000
+    assert len(found.text) < 300
+
+
+def test_many_open_calls_are_one_finding_with_all_their_numbers() -> None:
+    made = [Part(ToolCall("m", f"c{n}", "search", {})) for n in range(1_000)]
+    found = [each for each in findings(rows_of([Send("u", "Hi"), *said("m"), *made, END])) if len(each.numbers) > 2]
+    assert [each.numbers for each in found] == [(1_004, *range(4, 1_004))]
+    assert "and 997 more" in found[0].text
+
+
+def test_memory_is_for_ids_and_not_for_what_is_said() -> None:
+    def row(number: int, action: SessionAction) -> LoggedAction:
+        return LoggedAction(number, number, action, encode_action(action), None)
+
+    def rows(count: int) -> Iterator[LoggedAction]:
+        yield row(1, Send("u", "Hi"))
+        yield row(2, Part(MessageStart("m")))
+        for number in range(count):
+            yield row(number + 3, Part(TextDelta("m", f"{number} is a number of which there are many. ")))
+        yield row(count + 3, END)
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        try:
+            assert list(findings(rows(count))) == []
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(20_000) < peak(200) + 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from random import Random
 from typing import TypeAlias
 
@@ -93,7 +94,7 @@ class Turn(Struct, frozen=True):
 def turns(rows: Rows) -> list[Turn]:
     begins = [at for at, row in enumerate(rows) if type(row.action) in (Send, Retry)]
     found: list[Turn] = []
-    for begin, after in zip(begins, [*begins[1:], len(rows)], strict=True):
+    for begin, after in pairwise([*begins, len(rows)]):
         ends = (at for at in range(begin, after) if type(rows[at].action) is Stop or end_of(rows[at]) is not None)
         end = next(ends, None)
         if end is not None:

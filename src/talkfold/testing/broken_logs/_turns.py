@@ -187,7 +187,7 @@ def call_after_a_stop(rows: Rows, rng: Random) -> Broken | None:
 
 @fault("message-id-used-twice", "message-id-again")
 def message_id_used_twice(rows: Rows, rng: Random) -> Broken | None:
-    found = amid(rows, rng)
+    found = amid(rows, rng, lambda state: bool(state.messages))
     if found is None:
         return None
     at, state = found
