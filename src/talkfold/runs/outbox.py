@@ -15,6 +15,9 @@ _MOST = 1_024
 _MOST_TEXT = 1 << 20
 """How much may wait for the reader, in actions and in characters, before whoever hands it out is held back."""
 
+_FEW = 4
+"""So few, however large, hold nobody back."""
+
 
 class Outbox:
     """A bounded row. It fills up for a caller who has not begun to read, and is emptied for one who never will."""
@@ -44,7 +47,8 @@ class Outbox:
 
     @property
     def _full(self) -> bool:
-        return len(self._row) >= _MOST or self._weight >= _MOST_TEXT
+        heavy = self._weight >= _MOST_TEXT and len(self._row) >= _FEW
+        return heavy or len(self._row) >= _MOST
 
     def hurry(self) -> None:
         """The run must end: what is still put does not wait for the reader."""

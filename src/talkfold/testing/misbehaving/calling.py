@@ -208,7 +208,7 @@ async def _reports_the_outcome_first(request: AgentRunRequest) -> Parts:
     yield Finish("stop")
 
 
-@_table.ends("stop")
+@_table.ends("stop", "changed-outcome")
 async def _reports_another_outcome(request: AgentRunRequest) -> Parts:
     """It reports as failed what went well."""
     yield MessageStart("m")
