@@ -35,11 +35,13 @@ from talkfold.audit.findings import AGENT_FAULTS, FINDINGS, HUGE_BYTES, to_page
 from talkfold.audit.findings._conversation import Level
 from talkfold.audit.findings._telling import Telling
 from talkfold.audit.findings._turns import Turns
+from talkfold.calls import is_open
 from talkfold.codec import encode_action
 from talkfold.fold import fold
 from talkfold.json_values import json_text
 from talkfold.log import LoggedAction
 from talkfold.model import AgentMessage, ToolPart
+from talkfold.resumable import retry_plan
 from talkfold.runs.events import AgentFaultCode
 from talkfold.testing.strategies import json_values, logs
 
@@ -293,3 +295,38 @@ def test_memory_is_for_ids_and_not_for_what_is_said() -> None:
             tracemalloc.stop()
 
     assert peak(20_000) < peak(200) + 10_000
+
+
+# ---- what the state says as well ----------------------------------------------------------------------------------
+
+
+def open_calls(messages: tuple[AgentMessage, ...]) -> list[str]:
+    calls = [part for m in messages for part in m.parts if isinstance(part, ToolPart)]
+    return [c.id for c in calls if is_open(c)] + [i for c in calls if c.agent for i in open_calls(c.agent.messages)]
+
+
+@settings(max_examples=200)
+@given(logs())
+def test_the_end_of_a_log_is_told_as_the_state_has_it(actions: list[SessionAction]) -> None:
+    auditor, state = Auditor(), fold(actions)
+    auditor.feed(rows_of(actions))
+    pending = auditor.pending()
+    never = [each.call_id for each in pending if each.code == "call-never-ended"]
+    assert sorted(map(str, never)) == sorted(open_calls(state.messages))
+    if state.status == "streaming":
+        assert "run-without-end" in {each.code for each in pending}
+    assert {each.code for each in auditor.pending(living=True)} <= {"lone-surrogate"}
+
+
+@settings(max_examples=200)
+@given(logs())
+def test_a_retry_tells_the_calls_that_the_plan_has_at_risk(actions: list[SessionAction]) -> None:
+    auditor = Auditor()
+    for row in rows_of(actions):
+        found = auditor.feed([row])
+        if isinstance(row.action, Retry):
+            before = fold(actions[: row.number - 1]).messages
+            told = [each for each in found if each.code == "retry-repeats-calls"]
+            assert sum(len(each.numbers) - 1 for each in told) == len(retry_plan(before).at_risk)
+            users = any(message.role == "user" for message in before)
+            assert ("retry-without-message" in {each.code for each in found}) == (not users)
