@@ -19,7 +19,7 @@ import pytest
 from crew import Crew, crew
 from run_world import at_rest, whole_log
 
-from talkfold import Finish, Part, Stop, ToolCall, ToolResult
+from talkfold import Finish, Part, RunError, Stop, ToolCall, ToolResult
 from talkfold.log import LoggedAction
 from talkfold.store import open_store
 
@@ -230,6 +230,11 @@ def either_way(world: World, session: str, pid: int, settled: bool) -> None:
     if settled:
         assert (ended["raised"], ended["ending"]["cause"]) == ("LeaseLost", "lease-lost"), ended
         assert rows[-1].action == Stop()
+    elif ended["raised"] == "StoreUnavailable":  # the store said so, and was there again for the end
+        last = rows[-1].action
+        assert ended["ending"]["cause"] == "store", ended
+        assert isinstance(last, Part)
+        assert isinstance(last.part, RunError)
     else:
         assert ended["raised"] is None, ended
         assert rows[-1].action == Part(Finish("stop"))

@@ -53,7 +53,7 @@ __all__ = ("Run", "RunSettings", "retry_run", "start_run", "stop_run")
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.05
-_TRIES = 3
+_TRIES = 20
 _NEVER_BEGUN = Entry(Part(Finish("aborted")), meta={"cause": "cancelled"})
 
 
