@@ -20,6 +20,7 @@ from talkfold import (
     InvalidJson,
     MessageStart,
     Part,
+    Reasoning,
     ReasoningPart,
     Retry,
     Send,
@@ -32,14 +33,27 @@ from talkfold import (
     ToolCall,
     ToolError,
     ToolPart,
+    ToolPhase,
     ToolResult,
     decode_state,
+    encode_action,
     encode_state,
     fold,
     session_reducer,
 )
 from talkfold.audit.diff import diff
-from talkfold.audit.edits import SetValue, TextEdit, json_edits, text_edits, with_json_edits, with_text_edits
+from talkfold.audit.edits import (
+    EditText,
+    JsonEdit,
+    OrderKeys,
+    SetValue,
+    SpliceArray,
+    TextEdit,
+    json_edits,
+    text_edits,
+    with_json_edits,
+    with_text_edits,
+)
 from talkfold.audit.operations import (
     ChangeCall,
     Changed,
@@ -60,7 +74,7 @@ from talkfold.audit.operations import (
 from talkfold.audit.patch import apply
 from talkfold.audit.view import EXCERPT, describe
 from talkfold.codec.text import encoded
-from talkfold.testing.strategies import actions, json_values, logs, states, texts
+from talkfold.testing.strategies import actions, json_values, logs, plausible_logs, states, texts
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -159,6 +173,22 @@ def test_for_another_state_it_fits_or_is_refused(
         apply(other, diff(before, after))
 
 
+SMALL = (Send, MessageStart, TextDelta, Reasoning, ToolCall, ToolResult, ToolError, ToolPhase)
+
+
+@given(plausible_logs())
+def test_what_one_action_changes_is_small(log: list[SessionAction]) -> None:
+    """In proportion to the action, and to how many runs it is nested in; whatever the session already holds."""
+    state = EMPTY_SESSION
+    for action in log:
+        after = session_reducer(state, action)
+        if isinstance(action.part if isinstance(action, Part) else action, SMALL):
+            found = diff(state, after)
+            limit = 200 + 2 * len(encode_action(action)) + 150 * len(found.levels)
+            assert len(encode_diff(found)) <= limit
+        state = after
+
+
 @given(texts(), texts())
 def test_texts(before: str, after: str) -> None:
     edits = text_edits(before, after)
@@ -230,6 +260,39 @@ def test_null_is_a_value_and_absent_is_not() -> None:
     assert isinstance(change, ChangeCall)
     assert (change.state, change.output) == (Changed("running", "done"), (SetValue("", after=None),))
     assert decode_diff(encode_diff(diff(session(says("m", call("c", "f"))), session(says("m", done))))).levels
+
+
+def test_a_long_string_in_a_value_is_edited() -> None:
+    page = "A line of a long page. " * 50
+    (edit,) = json_edits({"content": [{"text": page}]}, {"content": [{"text": page + "More."}]})
+    assert edit == EditText("/content/0/text", (TextEdit(len(page), "", "More."),))
+    (edit,) = json_edits({"text": page}, {"text": "Nothing like it. " * 50})
+    assert isinstance(edit, SetValue)
+    with pytest.raises(InvalidArgument):
+        with_json_edits({"text": 1}, [EditText("/text", ())])
+
+
+@pytest.mark.parametrize(
+    ("value", "edit"),
+    [
+        ({}, SetValue("/a/b", after=1)),
+        ([], SetValue("/0", after=1)),
+        ([1], SetValue("/-1", 1, 2)),
+        ([1], SetValue("/x", after=2)),
+        ({"a": 1}, SetValue("/a", 1.0, 2)),
+        ({"a": 1}, SetValue("/a", after=2)),
+        ({}, SetValue("/a", 1)),
+        ([1, 2], SpliceArray("", 2, (3,))),
+        ({}, SpliceArray("", 0, (), (1,))),
+        ([1], OrderKeys("", ("a",), ("a",))),
+        ({"a": 1}, OrderKeys("", ("a",), ("b",))),
+        (1, SetValue("/a", after=1)),
+        ({}, EditText("/a", (TextEdit(0, "", "x"),))),
+    ],
+)
+def test_edits_of_another_value_are_refused(value: object, edit: JsonEdit) -> None:
+    with pytest.raises(InvalidArgument):
+        with_json_edits(value, [edit])
 
 
 # ---- identity ---------------------------------------------------------------------------------------------------
@@ -429,6 +492,14 @@ def test_lines_say_what_changed() -> None:
     ]
     (gone, *_) = [line for line in describe(diff(after, fold(log[:1]))) if line.kind == "message-removed"]
     assert gone.before == 'Hi · search "c" error {"query":"x"}'
+
+
+def test_excerpts_of_long_texts_show_where_they_differ() -> None:
+    long = "The same words again. " * 20
+    before = fold([Part(MessageStart("m")), Part(ToolCall("m", "c", "f", {"q": [long]}))])
+    failed, other = (fold([Part(ToolError("c", long + end))], before) for end in ("one", "two"))
+    (line,) = describe(diff(failed, other))
+    assert (line.before, line.after) == ("…gain. one", "…gain. two")
 
 
 def test_the_error_and_retry_in_words() -> None:

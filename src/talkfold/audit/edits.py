@@ -19,11 +19,13 @@ from ..model import Json
 from ._alignment import aligned
 
 __all__ = (
+    "EditText",
     "JsonEdit",
     "OrderKeys",
     "SetValue",
     "SpliceArray",
     "TextEdit",
+    "common_start",
     "json_edits",
     "text_edits",
     "with_json_edits",
@@ -71,7 +73,14 @@ class OrderKeys(Struct, frozen=True, rename="camel", omit_defaults=True, tag_fie
     after: tuple[str, ...]
 
 
-JsonEdit: TypeAlias = SetValue | SpliceArray | OrderKeys
+class EditText(Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="type", tag="edit-text"):
+    """A long string at a JSON Pointer that is partly another."""
+
+    path: str
+    edits: tuple[TextEdit, ...]
+
+
+JsonEdit: TypeAlias = SetValue | SpliceArray | OrderKeys | EditText
 """One edit of a JSON value. Edits are applied in order; a path is that of the value as it is by then."""
 
 # ---- text -------------------------------------------------------------------------------------------------
@@ -87,7 +96,7 @@ def text_edits(before: str, after: str) -> tuple[TextEdit, ...]:
         return ()
     if after.startswith(before):
         return (TextEdit(len(before), "", after[len(before) :]),)
-    start = _common_start(before, after)
+    start = common_start(before, after)
     end = _common_end(before, after, min(len(before), len(after)) - start)
     b, a = before[start : len(before) - end], after[start : len(after) - end]
     old, new = _WORD.findall(b), _WORD.findall(a)
@@ -109,12 +118,13 @@ def text_edits(before: str, after: str) -> tuple[TextEdit, ...]:
 
 def _trimmed(edit: TextEdit) -> TextEdit:
     removed, inserted = edit.removed, edit.inserted
-    start = _common_start(removed, inserted)
+    start = common_start(removed, inserted)
     end = _common_end(removed, inserted, min(len(removed), len(inserted)) - start)
     return TextEdit(edit.at + start, removed[start : len(removed) - end], inserted[start : len(inserted) - end])
 
 
-def _common_start(one: str, other: str) -> int:
+def common_start(one: str, other: str) -> int:
+    """How many code points two texts have in common at their beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -152,6 +162,9 @@ def with_text_edits(text: str, edits: Iterable[TextEdit]) -> str:
 
 # ---- JSON -------------------------------------------------------------------------------------------------
 
+_LONG = 64
+"""A string of so many code points may be edited; a shorter one is replaced."""
+
 _Place: TypeAlias = "tuple[_Place, str | int] | None"
 """Where a value stands: the place of what holds it, and its key or index there. None: it is the whole value."""
 
@@ -175,9 +188,17 @@ def json_edits(before: Json, after: Json) -> tuple[JsonEdit, ...]:
                 new = tuple(a[start : start + inserted])
                 edits.append(SpliceArray(_pointer(place), start, tuple(b[start : start + removed]), new))
             stack += [(b[index], a[index], (place, index)) for index in range(start - 1, -1, -1)]
+        elif isinstance(b, str) and isinstance(a, str) and b != a and min(len(b), len(a)) >= _LONG:
+            edits.append(_string_edit(b, a, _pointer(place)))
         elif not same_json(b, a):
             edits.append(SetValue(_pointer(place), b, a))
     return tuple(edits)
+
+
+def _string_edit(before: str, after: str, path: str) -> EditText | SetValue:
+    edits = text_edits(before, after)
+    changed = sum(len(edit.removed) + len(edit.inserted) for edit in edits)
+    return EditText(path, edits) if 2 * changed < len(before) + len(after) else SetValue(path, before, after)
 
 
 def _object_edits(before: dict[str, Json], after: dict[str, Json], place: _Place) -> list[JsonEdit]:
@@ -230,6 +251,9 @@ def with_json_edits(value: Json, edits: Iterable[JsonEdit]) -> Json:
             key = _index(name, edit.path) if is_list(holder) else name
         if isinstance(edit, SetValue):
             _set(holder, key, edit)
+        elif isinstance(edit, EditText):
+            found = _found(holder, key)
+            _set(holder, key, SetValue(edit.path, found, _edited(found, edit)))
         elif isinstance(edit, SpliceArray):
             _splice(_owned(own, holder, key, edit.path), edit)
         else:
@@ -270,6 +294,12 @@ def _set(holder: Json, key: str | int, edit: SetValue) -> None:
         holder[key] = edit.after
     else:
         del holder[key]
+
+
+def _edited(found: Json, edit: EditText) -> str:
+    if not isinstance(found, str):
+        raise _unfit(edit.path)
+    return with_text_edits(found, edit.edits)
 
 
 def _splice(inner: Json, edit: SpliceArray) -> None:

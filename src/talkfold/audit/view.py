@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 from ..errors import TooDeep
 from ..json_values import json_text
 from ..model import AgentMessage, AgentPart, AgentRun, Json, ReasoningPart, SessionError, TextPart, ToolPart
-from .edits import JsonEdit, OrderKeys, SetValue, SpliceArray, TextEdit
+from .edits import EditText, JsonEdit, OrderKeys, SetValue, SpliceArray, TextEdit, common_start
 from .operations import (
     ChangeCall,
     Changed,
@@ -31,6 +31,9 @@ __all__ = ("EXCERPT", "Line", "describe")
 
 EXCERPT = 80
 """The longest excerpt, in code points."""
+
+_CONTEXT = 6
+"""How much of what two long texts have in common is shown before they differ: few, for each may need an escape."""
 
 _NEAR = 2
 """How many delegate calls around a change are named, the innermost ones."""
@@ -159,7 +162,7 @@ def _kind(part: AgentPart) -> str:
 def _content(part: AgentPart) -> str:
     if not isinstance(part, ToolPart):
         return part.text[: 2 * EXCERPT]
-    return f"{part.name} {_quoted(part.id)} {part.state} {_value(part.input)}"
+    return f"{part.name} {_quoted(part.id)} {part.state} {_value(part.input)[: 2 * EXCERPT]}"
 
 
 def _run(run: AgentRun | None) -> str | None:
@@ -171,31 +174,29 @@ def _run(run: AgentRun | None) -> str | None:
 
 def _texts(kind: str, where: str, edits: Sequence[TextEdit]) -> Iterator[Line]:
     for edit in edits:
-        before = _excerpt(edit.removed) if edit.removed else None
-        yield Line(kind, f"{where}, at {edit.at}", before, _excerpt(edit.inserted) if edit.inserted else None)
+        yield Line(kind, f"{where}, at {edit.at}", *_pair(edit.removed or None, edit.inserted or None))
 
 
 def _values(kind: str, where: str, edits: Sequence[JsonEdit]) -> Iterator[Line]:
     for edit in edits:
         place = f"{where} {_excerpt(edit.path)}" if edit.path else where
         if isinstance(edit, SetValue):
-            yield Line(kind, place, _maybe(edit.before), _maybe(edit.after))
+            yield Line(kind, place, *_pair(_maybe(edit.before), _maybe(edit.after)))
+        elif isinstance(edit, EditText):
+            yield from _texts(kind, place, edit.edits)
         elif isinstance(edit, SpliceArray):
             items = ([*edit.removed] or UNSET, [*edit.inserted] or UNSET)
-            yield Line(kind, f"{place}, items from {edit.at + 1}", *map(_maybe, items))
+            yield Line(kind, f"{place}, items from {edit.at + 1}", *_pair(*map(_maybe, items)))
         else:
             yield from _order(kind, place, edit)
 
 
 def _order(kind: str, place: str, edit: OrderKeys) -> Iterator[Line]:
-    yield Line(kind, f"{place}, order of keys", _excerpt(", ".join(edit.before)), _excerpt(", ".join(edit.after)))
+    yield Line(kind, f"{place}, order of keys", *_pair(", ".join(edit.before), ", ".join(edit.after)))
 
 
 def _words(word: Changed) -> tuple[str | None, str | None]:
-    return (
-        None if word.before is None else _excerpt(word.before),
-        None if word.after is None else _excerpt(word.after),
-    )
+    return _pair(word.before, word.after)
 
 
 def _error(error: SessionError | None) -> str | None:
@@ -208,20 +209,31 @@ def _maybe(value: Json) -> str | None:
 
 def _value(value: Json) -> str:
     try:
-        return _excerpt(json_text(value))
+        return json_text(value)
     except TooDeep:
         return "…"
+
+
+def _pair(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    """Excerpts of both. Of long texts that begin alike, from shortly before they differ."""
+    start = 0
+    if before is not None and after is not None and max(len(before), len(after)) > EXCERPT:
+        start = max(common_start(before, after) - _CONTEXT, 0)
+    return (
+        None if before is None else _excerpt(before, start),
+        None if after is None else _excerpt(after, start),
+    )
 
 
 def _quoted(text: str) -> str:
     return f'"{_excerpt(text)}"'
 
 
-def _excerpt(text: str) -> str:
+def _excerpt(text: str, start: int = 0) -> str:
     """One line of printable characters, cut where it is long."""
-    cut = text[:EXCERPT] if len(text) > EXCERPT else text
-    shown = _shown(cut)
-    return shown if cut is text and len(shown) <= EXCERPT else f"{shown[: EXCERPT - 1]}…"
+    cut = text[start : start + EXCERPT]
+    shown = ("…" if start else "") + _shown(cut)
+    return shown if start + len(cut) == len(text) and len(shown) <= EXCERPT else f"{shown[: EXCERPT - 1]}…"
 
 
 def _shown(text: str) -> str:
