@@ -327,8 +327,8 @@ async def test_a_cancelled_caller_gets_the_output_and_then_its_cancellation(is_a
         group.start_soon(calling)
         await slow.has_started()
         group.cancel_scope.cancel()
-    assert seen == ["Error [cancelled] slow: the run was cancelled"]
-    slow.given_up("the run was cancelled")
+    assert seen == ["Error [cancelled] slow: it was cancelled"]
+    slow.given_up("it was cancelled")
 
 
 @each_kind
@@ -338,7 +338,7 @@ async def test_a_caller_that_was_cancelled_before_starts_nothing(is_async: bool)
     with anyio.CancelScope() as scope:
         scope.cancel()
         output = await box.call(ToolCallRequest("c1", "it", {}))
-        assert output.text == "Error [cancelled] it: the run was cancelled"
+        assert output.text == "Error [cancelled] it: it was cancelled"
         await checkpoint()
         ran.append("went on")
     assert scope.cancelled_caught
@@ -351,7 +351,7 @@ async def test_nothing_of_a_cancellation_is_left_behind_its_scope(is_async: bool
     with anyio.move_on_after(0.05):
         assert (await Toolbox(slow.tool).call(ToolCallRequest("c1", "slow", {}))).is_error
     await anyio.sleep(0.01)  # would raise
-    slow.given_up("the run was cancelled")
+    slow.given_up("it was cancelled")
 
 
 @each_kind
@@ -370,10 +370,10 @@ async def test_a_task_cancelled_by_asyncio_itself_loses_nothing(is_async: bool) 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert seen == ["Error [cancelled] slow: the run was cancelled", "still here"]
+    assert seen == ["Error [cancelled] slow: it was cancelled", "still here"]
     assert task.cancelled()
     assert task.cancelling() == 1
-    slow.given_up("the run was cancelled")
+    slow.given_up("it was cancelled")
 
 
 @each_kind
@@ -388,7 +388,7 @@ async def test_the_timeout_of_asyncio_still_ends_as_a_timeout(is_async: bool) ->
 
     with pytest.raises(TimeoutError):
         await within_time()
-    slow.given_up("the run was cancelled")
+    slow.given_up("it was cancelled")
     await asyncio.sleep(0)  # nothing of the cancellation is left
 
 

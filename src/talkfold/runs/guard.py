@@ -78,7 +78,7 @@ async def guarded(
                         group.start_soon(alone)
                     clock.cancel_scope.cancel()
     except get_cancelled_exc_class() as cancellation:
-        given_up.abort("the run was cancelled")
+        given_up.abort("it was cancelled")
         _cancel_again(cancellation)
     except Exception as error:  # the work left its task in disorder, with a scope open
         if not ended:
