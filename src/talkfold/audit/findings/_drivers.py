@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from ...json_values import is_list, is_object
+from ...json_values import fits_unicode, is_list, is_object
 from ...log import LoggedAction
 from ...model import Json
 from ._conversation import Standing
@@ -23,6 +23,11 @@ _LONGEST = 500
 def noted(row: LoggedAction, key: str) -> Json:
     """What ``meta`` says under a key, if it says something."""
     return None if row.meta is None else row.meta.get(key)
+
+
+def _said(value: object, otherwise: str) -> str:
+    """A text out of ``meta`` as it may stand in a sentence."""
+    return str(fits_unicode(value[:_LONGEST])) if isinstance(value, str) else otherwise
 
 
 class Drivers:
@@ -69,7 +74,7 @@ class Drivers:
         if run is not None and self._over.get(run) == "settled":
             self._telling.tell("settled-again", (row.number,), run=run)
             return
-        told = cause[:_LONGEST] if isinstance(cause, str) else "no cause is noted"
+        told = _said(cause, "no cause is noted")
         self._telling.tell("run-settled", (row.number,), run=run, cause=told)
         if run is not None:
             self._over[run] = "settled"
@@ -99,7 +104,7 @@ class Drivers:
                 code, count = cast("object", fault.get("code")), cast("object", fault.get("count"))
                 known = code if isinstance(code, str) and code in AGENT_FAULTS else "agent-fault"
                 times = f"{count} times" if type(count) is int and count != 1 else "once"
-                told = str(fault.get("text", code))[:_LONGEST]
+                told = _said(fault.get("text"), _said(code, "it is not said how"))
                 tell(known, at, times=times, told=told)
         dropped = meta.get("dropped")
         if type(dropped) is int and dropped > 0:
