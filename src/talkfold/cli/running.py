@@ -64,7 +64,7 @@ async def stop(
         then = await store.get(found.id, owner=found.owner)
         rows = [row async for row in read_log(store, then, found.number + 1)]
     over = not _owns(then, lease)
-    last = next((row for row in rows if lease is not None and row.run == lease.run and _is_end(row)), None)
+    last = next((row for row in rows if lease is not None and row.run == lease.run and runs.is_end(row)), None)
     logged = any(isinstance(row.action, Stop) for row in rows)
     if form.json:
         document(_stop_json(found, logged, lease, over, last))
@@ -81,11 +81,6 @@ async def _ended(store: SessionStore, session: Session, lease: Lease, seconds: f
 
 def _owns(session: Session, lease: Lease | None) -> bool:
     return lease is not None and session.lease is not None and session.lease.run == lease.run
-
-
-def _is_end(row: LoggedAction) -> bool:
-    action = row.action
-    return isinstance(action, Part) and action.within is None and isinstance(action.part, Finish | RunError)
 
 
 def _reason(row: LoggedAction | None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .active import is_running
 from .adapter import (
+    LEGAL_TOOL_NAME,
     AdapterStatus,
     AgentAdapter,
     AgentRunRequest,
@@ -56,7 +57,7 @@ from .events import (
     RunEvent,
     RunStarted,
 )
-from .following import follow
+from .following import follow, is_end
 from .output import ToolErrorCode, ToolOutput, error_output, output_of, tool_outcome
 from .run import Run, RunSettings, retry_run, start_run, stop_run
 from .signal import AbortController, AbortSignal
@@ -66,6 +67,7 @@ from .tools import AnyTool, Confirming, Toolbox, ToolSource
 
 __all__ = (
     "CLIENT_SECONDS",
+    "LEGAL_TOOL_NAME",
     "MAX_DEPTH",
     "AbortController",
     "AbortSignal",
@@ -125,6 +127,7 @@ __all__ = (
     "error_output",
     "follow",
     "give_result",
+    "is_end",
     "is_running",
     "logged_part",
     "models_of",

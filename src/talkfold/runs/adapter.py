@@ -19,6 +19,7 @@ a function that gives the default for adapters without it.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Protocol, TypeAlias, runtime_checkable
 
@@ -33,6 +34,7 @@ from .output import ToolOutput
 from .signal import AbortSignal
 
 __all__ = (
+    "LEGAL_TOOL_NAME",
     "AdapterStatus",
     "AgentAdapter",
     "AgentRunRequest",
@@ -130,6 +132,10 @@ class ModelChoice(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 # ---- what an adapter gets for one run -----------------------------------------------------------------------
+
+
+LEGAL_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider takes as the name of a tool."""
 
 
 class ToolDescriptor(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -10,7 +10,7 @@ from ..actions import Finish, Part, RunError
 from ..log import LoggedAction
 from ..store.protocol import SessionStore
 
-__all__ = ("follow",)
+__all__ = ("follow", "is_end")
 
 _LOOK_SECONDS = 0.5
 """How often to look whether the owner of a silent run still lives."""
@@ -36,7 +36,7 @@ async def follow(
             for row in page:
                 yield row
                 after = row.number
-                if row.run == run and _is_last(row):
+                if row.run == run and is_end(row):
                     return
             if page:
                 continue
@@ -46,7 +46,8 @@ async def follow(
                 run = None  # its end, if somebody settled it, is read before following ends
 
 
-def _is_last(row: LoggedAction) -> bool:
+def is_end(row: LoggedAction) -> bool:
+    """Whether this is how a run ends: a ``finish`` or ``error`` of the top level."""
     action = row.action
     return type(action) is Part and action.within is None and type(action.part) in (Finish, RunError)
 

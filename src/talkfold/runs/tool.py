@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import re
 from collections.abc import Callable
 from copy import deepcopy
 from math import isfinite
@@ -25,7 +24,7 @@ from msgspec import Struct
 
 from ..errors import InvalidArgument
 from ..model import DELEGATE_PREFIX, Json
-from .adapter import ToolDescriptor
+from .adapter import LEGAL_TOOL_NAME, ToolDescriptor
 from .signal import AbortController, AbortSignal
 from .tool_schema import ToolInput, described_input
 
@@ -35,7 +34,6 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _log = logging.getLogger(__name__)
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes
 
 Confirm: TypeAlias = str | Callable[[Any], str]
 """What the person is asked before the tool runs: a text, or a function of the call's input (any JSON) that makes it."""
@@ -138,7 +136,7 @@ def tool(
 
 
 def _refuse(name: str, function: object, timeout: float | None, confirm: Confirm | None) -> None:
-    if not _NAME.fullmatch(name):
+    if not LEGAL_TOOL_NAME.fullmatch(name):
         raise InvalidArgument("name", f"{name!r} is not 1 to 64 letters, digits, _ and -")
     if name.startswith(DELEGATE_PREFIX):
         raise InvalidArgument("name", f"{name!r} would be the call of a sub-agent")

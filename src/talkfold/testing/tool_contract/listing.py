@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
@@ -12,12 +11,11 @@ import pytest
 
 from ...codec import encode_json
 from ...model import DELEGATE_PREFIX
-from ...runs import Confirming, Parking, ToolCallRequest, ToolDescriptor, ToolSource
+from ...runs import LEGAL_TOOL_NAME, Confirming, Parking, ToolCallRequest, ToolDescriptor, ToolSource
 from .uses import UsesTools, given
 
 __all__ = ("Listing",)
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _AT_ONCE = 0.05
 """How long a source may think about its list, in seconds: a run asks for it in the event loop."""
@@ -45,7 +43,7 @@ class Listing(UsesTools):
             assert tools
             assert all(type(each) is ToolDescriptor for each in tools)
             names = [each.name for each in tools]
-            assert [name for name in names if not _NAME.fullmatch(name)] == []
+            assert [name for name in names if not LEGAL_TOOL_NAME.fullmatch(name)] == []
             assert len(set(names)) == len(names), "each name once"
             assert [name for name in names if name.startswith(DELEGATE_PREFIX)] == [], "that is a sub-agent's"
 
