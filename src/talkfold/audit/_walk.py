@@ -149,13 +149,14 @@ class Walk:
     # ---- which lane ----
 
     def _top(self, row: LoggedAction) -> OpenLane:
-        """The run that the row names; without one, the turn or run that is going on, or a new turn."""
-        lane = self._newest
+        """The run that the row names; without one, the run or turn before, or a new turn."""
+        lane, kind = self._newest, type(row.action)
         if row.run is not None:
             lane = self._runs.get(row.run)
             if lane is None:
                 lane = self._runs[row.run] = self._begin("run", row, lane_id=row.run)
-        elif lane is None or lane.ended != "open" or type(row.action) in (Send, Retry):
+        elif lane is None or kind in (Send, Retry) or (kind in (Stop, Reset) and lane.ended != "open"):
+            # A stop or a reset of what is over may come days later: it is none of it.
             lane = self._begin("turn", row)
         self._newest = lane
         return lane

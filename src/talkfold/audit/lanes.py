@@ -15,8 +15,9 @@ __all__ = ("Lane", "LaneEnd", "LaneKind", "lanes", "lanes_by_row")
 class Lane(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Something that went on for a while.
 
-    - ``kind``: a ``run`` (all rows that name it), a ``turn`` (what rows without a run say, from a send, a retry or
-      whatever comes first, to its end), an ``agent`` (a delegate call with the run behind it), or any other ``call``.
+    - ``kind``: a ``run`` (all rows that name it), a ``turn`` (a send or a retry without a run, or whatever comes
+      first), an ``agent`` (a delegate call with the run behind it), or any other ``call``. Further rows without a run
+      belong to the run or turn before them; a stop or a reset of one that is over is a turn of its own.
     - ``id`` is the run's or the call's, ``name`` the tool's or the agent's.
     - ``parent`` is the index of the lane around it, always a smaller one; ``depth`` how many are around it.
     - ``first`` and ``last`` are the numbers of its actions: of those that belong to it or to a lane inside, and of

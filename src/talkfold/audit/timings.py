@@ -54,9 +54,10 @@ class StepTiming(Struct, frozen=True, rename="camel", omit_defaults=True):
     """One model step of a run or a sub-agent: from the end of the step before (or the begin of its run) to its
     ``step-finish``, its calls included.
 
-    ``step`` is the number that the log gives it; absent: the log has no end of it, and the time is that up to the
-    end of the run or the last row of the step. ``lane`` is that of its run or sub-agent, ``first`` and ``last`` are
-    numbers of actions, ``first_text_ms`` is the time until the first letter. ``usage`` is of the step's own level.
+    ``step`` is the number that the log gives it; absent: no ``step-finish`` ended it, but the end of its run (as is
+    usual for the last step), or nothing at all; then it is counted up to its last row. ``lane`` is that of its run
+    or sub-agent, ``first`` and ``last`` are numbers of actions, ``first_text_ms`` is the time until the first letter.
+    ``usage`` is of the step's own level.
     """
 
     lane: int
