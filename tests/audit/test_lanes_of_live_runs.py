@@ -70,7 +70,7 @@ async def test_a_run_is_stopped_and_retried(tmp_path: Path) -> None:
 
     blame, state = Blame(log), fold(row.action for row in log)
     assert blame.state == state
-    answer = blame.of(Place((PlaceStep(1, 1),), "text"))
+    answer = blame.of(Place((PlaceStep(2, 0),), "text"))
     assert "".join(log[one.number - 1].action.part.delta for one in answer) == "Three."  # type: ignore[union-attr]
     assert all(second.first <= one.number <= second.last for one in answer)
 
