@@ -432,3 +432,19 @@ def test_what_came_at_once_is_told_as_one() -> None:
         Contribution(3, "reasoning", in_text=(0, 8), in_delta=(0, 8)),
     )
     assert blame.of(at(PlaceStep("m", 0), field="providerMetadata")) == (Contribution(3, "reasoning"),)
+
+
+@given(logs())
+def test_an_action_is_blamed_when_it_changed_something_and_only_then(log: list[SessionAction]) -> None:
+    """Asked after every action: what the newest one did is told somewhere, unless the reducer says it did nothing."""
+    blame, states = Blame(rows(log)), stepped(log)
+    for number, (before, now) in enumerate(pairwise(states), 1):
+        there = [*places(before.messages), *places(now.messages)]
+        asked = [Place(steps, field) for steps, what in there for field in fields(what)]
+        told = {
+            one.number
+            for place in [*asked, Place((), "status"), Place((), "error")]
+            for one in blame.of(place, at=number)
+            if one.number >= number
+        }
+        assert told == (set() if before is now else {number})
