@@ -2,7 +2,7 @@
 #   make demo [DATA=FILE.jsonl]   see what it does
 #   make test                     the tests                make test-long    with the long ones
 #   make lint                     style, types, layers     make bench        the table of docs/benchmarks.md
-#   make docs                     write cli.md, machine.md make wheel-check  build, install and try the wheel
+#   make docs                     write the made pages     make wheel-check  build, install and try the wheel
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -61,6 +61,7 @@ bench: .venv/cli.stamp
 docs: .venv/cli.stamp
 	@$(BIN)/python -m talkfold.cli.reference docs/cli.md
 	@$(BIN)/python -c 'from pathlib import Path; from talkfold.machine import to_page; Path("docs/machine.md").write_text(to_page(), "utf-8")'
+	@$(BIN)/python -c 'from pathlib import Path; from talkfold.audit.findings import to_page; Path("docs/findings.md").write_text(to_page(), "utf-8")'
 
 wheel-check: .venv/dev.stamp
 	@.ci/wheel-check

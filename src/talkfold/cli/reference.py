@@ -37,7 +37,7 @@ the commands' own help (`make docs`).
 | exit code | meaning |
 |---|---|
 | 0 | ok |
-| 1 | `check` or `doctor` found something |
+| 1 | `check` or `doctor` found something, or `findings` an error |
 | 2 | usage: an option or argument makes no sense |
 | 3 | not found: no such session or database, or it was erased |
 | 4 | conflict: the session exists already or is not at the expected number, or no such call waits there |
