@@ -221,10 +221,10 @@ class _Watch:
             assert call is not None
             self._move(changed, call.state)
             if changed.ended != "open":
-                self._cut(changed, row.number, lane.top)
+                self._cut(changed, row.number)
         for note in walk.fold.dropped:
             self._move(walk.by_call[note], None)
-            self._cut(walk.by_call[note], row.number, lane.top)
+            self._cut(walk.by_call[note], row.number)
 
     # ---- steps ----
 
@@ -252,14 +252,14 @@ class _Watch:
         if type(what) is StepFinish:
             self._finish_step(own, what.step)
         elif type(what) in _ENDS:
-            self._cut(own, number, own.top)
+            self._cut(own, number)
         elif type(what) in _ELSEWHERE:
             self._finish_step(own, None)
 
-    def _cut(self, lane: OpenLane, number: int, top: OpenLane) -> None:
+    def _cut(self, lane: OpenLane, number: int) -> None:
         """A run or a sub-agent is over, whether its step was or not."""
         step = self._times[lane.index].step
-        if step is not None and lane.top is top:
+        if step is not None and lane.last == number:  # else it was over before
             step.last, step.until = number, self._walk.clock
         self._finish_step(lane, None)
 
