@@ -107,6 +107,7 @@ class Conductor:
                         with CancelScope(shield=True):
                             await self._close()
                     finally:
+                        self._context.journal.let_go()
                         self._end()  # for all but an agent that does not let itself be cancelled
                         self._writing.cancel()
                         tasks.cancel_scope.cancel()

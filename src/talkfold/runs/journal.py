@@ -175,6 +175,7 @@ class Journal:
     def let_go(self) -> None:
         """Nobody waits for a commit any more: the log is given back, or lost."""
         self._released = True
+        self._work_to_do.set()
         self._tell_progress()
 
     def weed(self) -> None:
@@ -218,7 +219,7 @@ class Journal:
     # ---- the one task that commits ---------------------------------------------------------------------
 
     async def work(self) -> None:
-        """Commit what is put down and read what others wrote, until cancelled or until the store fails.
+        """Commit what is put down and read what others wrote, until the log is let go or the store fails.
 
         What it raised is kept in ``failure``, and raised to everybody who waits for a commit.
         """
@@ -228,6 +229,8 @@ class Journal:
                 while True:
                     await self._work_to_do.wait()
                     self._work_to_do = anyio.Event()
+                    if self._released:
+                        return
                     async with self._alone():
                         await self._write_waiting()
                         await self._hear_others(self._end)
