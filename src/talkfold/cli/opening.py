@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ..errors import DatabaseNotFound, InvalidArgument, SessionNotFound, StoreUnavailable
+from ..errors import DatabaseNotFound, InvalidArgument, SessionNotFound, StoreDamaged, StoreUnavailable
 from ..log import LoggedAction
 from ..store import open_store
 from ..store.protocol import Session, SessionStore
@@ -90,6 +90,9 @@ async def read_log(
     after = first - 1
     end = session.number if last is None else last
     while after < end:
-        for logged in await store.read(session.id, after=after, limit=min(_PAGE, end - after), owner=session.owner):
+        page = await store.read(session.id, after=after, limit=min(_PAGE, end - after), owner=session.owner)
+        if not page:
+            raise StoreDamaged(f"the log of session {session.id!r} ends at {after}; it should go on to {end}")
+        for logged in page:
             yield logged
             after = logged.number
