@@ -22,6 +22,7 @@ from msgspec import Struct
 from run_world import all_calls, whole_log
 
 from talkfold import Finish, Part, RunError, Stop, ToolPart, fold
+from talkfold.audit import findings
 from talkfold.calls import is_open
 from talkfold.errors import SessionErased
 from talkfold.healing import heal
@@ -43,7 +44,8 @@ class Asked(Struct, frozen=True):
 
 class Found(Struct, frozen=True):
     """What was found: every breach in words; whether this look settled the session, or that it is erased; the reason
-    of the run's terminal part and the ``meta`` of its last action; the error of the second call, else its state."""
+    of the run's terminal part and the ``meta`` of its last action; the error of the second call, else its state; the
+    codes of what the audit finds in the log."""
 
     session: str
     problems: list[str]
@@ -52,6 +54,7 @@ class Found(Struct, frozen=True):
     reason: str | None = None
     meta: dict[str, Json] = {}
     second: str | None = None
+    findings: list[str] = []
 
 
 async def examine(store: SessionStore, asked: Asked, lines: Path) -> Found:
@@ -69,6 +72,7 @@ async def examine(store: SessionStore, asked: Asked, lines: Path) -> Found:
     await _at_rest(store, asked.session, must)
     rows = await whole_log(store, asked.session)
     stops = [row for row in rows if isinstance(row.action, Stop) and row.actor == "talkfold"]
+    told = [each.code for each in findings(rows)]
     must(len(stops) == opened.settled, f"{len(stops)} settling stops")
     must(not opened.settled or rows[-1].action == Stop(), "something comes after the settling stop")
     must(len({row.run for row in rows if row.run}) == 1, "several runs")
@@ -96,7 +100,7 @@ async def examine(store: SessionStore, asked: Asked, lines: Path) -> Found:
     must(after["0-first"] == 1, f"the first call ran {after['0-first']} times")
     must(after[f"{asked.level}-second"] >= (not asked.level), "the retry did not make the second call")
     await _at_rest(store, asked.session, must)
-    return Found(asked.session, problems, opened.settled, False, reason, last.meta or {}, second)
+    return Found(asked.session, problems, opened.settled, False, reason, last.meta or {}, second, told)
 
 
 async def _at_rest(store: SessionStore, session_id: str, must: Any) -> None:

@@ -19,6 +19,10 @@ pytestmark = [
 ]
 
 
+_UNSETTLED = {"call-never-ended", "run-without-end", "settled-again", "fenced-run-wrote"}
+"""What no run may leave behind, whatever happened to it."""
+
+
 def judged(cell: Cell, outcome: Outcome, found: Found) -> list[str]:
     """What is wrong with how a cell ended."""
     says, ending = cell.says, outcome.ending
@@ -44,6 +48,9 @@ def judged(cell: Cell, outcome: Outcome, found: Found) -> list[str]:
         must({each["code"] for each in noted} == codes, f"the log names the faults {noted}")  # type: ignore[union-attr, index, call-overload]
         must(found.meta.get("cause", "agent") == ending.cause, f"the log names the cause {found.meta}")
         must(found.reason == reason, f"the log ends with {found.reason}")
+    if not found.erased:
+        must(codes <= {*found.findings}, f"the findings {found.findings} do not tell of {codes}")
+        must(_UNSETTLED.isdisjoint(found.findings), f"the findings are {found.findings}")
     outcome_is = cell.fault.outcome
     must(outcome_is is None or (found.second or "").startswith(outcome_is), f"the call ended with {found.second}")
     if cell.point[0] == "parked" and not found.erased:
