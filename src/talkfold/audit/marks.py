@@ -47,7 +47,7 @@ class Marker:
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
-        self.turn = 0
+        self.turn: int = 0
         self._fold = WatchedFold(keep_text=False)
         self._runs: set[str] = set()
 

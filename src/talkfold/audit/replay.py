@@ -63,7 +63,7 @@ class Replay:
         self._held: OrderedDict[int, list[SessionAction]] = OrderedDict()
         self._trail: list[tuple[int, SessionState]] = []
         self._number, self._state = 0, EMPTY_SESSION
-        self.last = 0
+        self.last: int = 0
         self.marks: tuple[Mark, ...] = self._index()
         self._calls: dict[int, list[Mark]] | None = None
 

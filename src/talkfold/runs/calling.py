@@ -56,7 +56,7 @@ class Calling:
         self._made: dict[str, list[MadeCall]] = {}
         self._one_at_a_time = anyio.Lock()
         self.message_id: str | None = None  # the agent's newest message
-        self.over = False  # the agent has said its end: no tool runs for it any more
+        self.over: bool = False  # the agent has said its end: no tool runs for it any more
 
     def descriptors(self) -> tuple[ToolDescriptor, ...]:
         """The agent's tools right now, sub-agents first."""
