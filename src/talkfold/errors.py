@@ -415,7 +415,8 @@ class CallNotWaiting(TalkfoldError):
     def __init__(self, session_id: str, call: str, reason: str) -> None:
         super().__init__(
             f"{call} of session {session_id!r} does not wait for this answer: {reason}",
-            "Read the session again: it shows the call that waits now, if there is one, and what it was given.",
+            "Read the session again: a living run shows the call that waits now. What a dead run left waiting is "
+            "settled by `talkfold settle`, and Retry asks again.",
         )
         self.session_id = session_id
         self.call = call

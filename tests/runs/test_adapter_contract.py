@@ -67,8 +67,6 @@ class TestScriptedAdapter(OnBoth):
 
 
 class TestEcho(OnBoth):
-    resumes = False  # it calls the first tool whatever there was before
-
     def adapter(self) -> AgentAdapter:
         spec = importlib.util.spec_from_file_location("echo_adapter", EXAMPLES / "echo_adapter.py")
         assert spec is not None

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from ..codec import TornLine
-from ..errors import InvalidArgument, SessionExists
+from ..errors import DamagedLine, InvalidAction, InvalidArgument, SessionExists
 from ..model import Json
 from ..store.protocol import Session, SessionStore
 from .conversations import READERS, Conversation, ImportFormat, is_taken, store_conversation
@@ -91,6 +91,11 @@ async def import_file(
     )
 
 
+_OTHER_FORM = (
+    "Nothing was taken from the file. Where a line is a whole conversation, {id, messages}, say --format openai."
+)
+
+
 async def import_conversations(
     store: SessionStore,
     stream: BinaryIO,
@@ -103,7 +108,12 @@ async def import_conversations(
 
     Raises DamagedLine, SessionExists, InvalidArgument (an id twice in the file) before anything is stored.
     """
-    skipped = await _refusals(store, _conversations(stream, format_, owner), skip_existing)
+    try:
+        skipped = await _refusals(store, _conversations(stream, format_, owner), skip_existing)
+    except DamagedLine as error:
+        if error.line == 1 and format_ == "native" and isinstance(error.reason, InvalidAction):
+            error.next_step = _OTHER_FORM
+        raise
     size = stream.tell()
     stream.seek(0)
     imported: list[Imported] = []

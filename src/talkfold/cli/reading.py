@@ -21,7 +21,7 @@ from .options import AtNumber, Form, RowForm, SessionId, Where
 from .output import Column, document, line, paint, preview, record, say, table, write
 from .plan import plan_json, plan_lines
 from .sessions import session_json
-from .wording import STATE_STYLES, action_kind, action_text, clock, count, lease_text, state_lines
+from .wording import NOBODY, STATE_STYLES, action_kind, action_text, clock, count, is_left, lease_text, state_lines
 
 __all__ = ("Step", "retry", "show", "step_numbers", "steps", "walk")
 
@@ -48,6 +48,8 @@ async def show(session: SessionId, /, *, at: AtNumber = None, where: Where = Whe
     )
     if found.lease is not None:
         paint([line((f"run {lease_text(found.lease)}", "yellow"))])
+    elif is_left(found):
+        paint([line((NOBODY, "yellow"))])
     paint(state_lines(then.state))
 
 

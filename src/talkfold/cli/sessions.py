@@ -18,7 +18,7 @@ from .asking import agreed
 from .opening import find, opened
 from .options import AtNumber, Form, RowForm, SessionId, Where
 from .output import Column, clean, document, line, on_terminal, paint, record, say, table
-from .wording import clock, lease_text, moment
+from .wording import NOBODY, clock, is_left, lease_text, moment
 
 __all__ = ("erase", "fork", "list_sessions", "rename", "session_json")
 
@@ -67,8 +67,8 @@ _COLUMNS: Sequence[Column[Session]] = (
     ("title", lambda it: it.title or "-"),
 )
 
-_RUN: Column[Session] = ("run", lambda it: "-" if it.lease is None else lease_text(it.lease))
-"""Only where a run lives: most of the time nobody needs the room."""
+_RUN: Column[Session] = ("run", lambda it: lease_text(it.lease) if it.lease else NOBODY if is_left(it) else "-")
+"""Only where a run lives, or one has died: most of the time nobody needs the room."""
 
 
 async def list_sessions(
@@ -111,7 +111,7 @@ def _answer(page: Page, form: RowForm) -> None:
         for session in page.sessions:
             record(session_json(session))
     elif page.sessions:
-        running = [session for session in page.sessions if session.lease is not None]
+        running = [session for session in page.sessions if session.lease is not None or is_left(session)]
         beside = running and not on_terminal()
         table((*_COLUMNS, _RUN) if beside else _COLUMNS, page.sessions, elastic="title", styles={"id": "bold"})
         if not beside:  # a terminal is too narrow for one more column

@@ -29,14 +29,17 @@ from ..actions import (
 )
 from ..model import UNSET, AgentMessage, AgentPart, Json, ReasoningPart, SessionState, TextPart, ToolPart
 from ..store.lease import Lease, Waiting, WaitKind
+from ..store.protocol import Session
 from .output import Line, line, preview
 
 __all__ = (
+    "NOBODY",
     "STATE_STYLES",
     "action_kind",
     "action_text",
     "clock",
     "count",
+    "is_left",
     "lease_text",
     "message_lines",
     "moment",
@@ -81,6 +84,15 @@ def waiting_text(waiting: Waiting) -> str:
     """What a parked call waits for, and until when."""
     until = "" if waiting.expires is None else f" until {clock(waiting.expires)}"
     return f"waits for {_WAITS[waiting.kind]} {preview(waiting.name, 40)}{until}"
+
+
+NOBODY = "nobody runs it: talkfold settle"
+"""What is said of a session that a dead run left streaming."""
+
+
+def is_left(session: Session) -> bool:
+    """Whether a session is in the middle of a turn that nobody plays."""
+    return session.status == "streaming" and session.lease is None
 
 
 def lease_text(lease: Lease) -> str:

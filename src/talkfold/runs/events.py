@@ -63,11 +63,12 @@ AgentFaultCode: TypeAlias = Literal[
     "changed-call",
     "changed-outcome",
     "unknown-call",
+    "unknown-message",
 ]
 """What an adapter did against its contract: it raised · ended without ``finish`` or ``error`` · went on after it ·
 yielded something else than a part · or one that no log takes · ended while a call was open · had a call made that it
 had not yielded · or yielded with other arguments · called a call failed that had a result (which stays) · gave an
-outcome to a call that it never made."""
+outcome to a call that it never made · said something in a message that it had not begun (the run begins it)."""
 
 
 class AgentFault(Struct, frozen=True, rename="camel"):

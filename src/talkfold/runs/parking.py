@@ -5,6 +5,7 @@ An answer is an action in the log like any other, written by whoever gives it (`
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, get_args
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ("ParkedCalls",)
 
 _DECISIONS = get_args(Decision)
+_FOR: dict[WaitKind, str] = {"approval": "approval", "client": "result"}
+_log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -73,6 +76,7 @@ class ParkedCalls:
             for action in phase:
                 run.outbox.put(action)
             told(run.observe, CallParked(run.run_id, waiting))
+            _log.info("run %s waits for the %s of call %r (%s)", run.run_id, _FOR[kind], waiting.call_id, waiting.name)
             begun = anyio.current_time()
             with anyio.move_on_after(seconds):
                 await wait.over.wait()

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
-from typing import Generic, Literal, Self, TypeVar
+from typing import Generic, Literal, Self, TypeVar, cast
 
 import anyio
 from anyio import CancelScope, get_cancelled_exc_class
@@ -269,6 +269,8 @@ async def start_run(
     could write no more.
     """
     launch = _Launch(store, session_id, adapter, tools, agents, agent, owner, actor, meta, interrupt, settings)
+    if not text:
+        raise InvalidArgument("text", "it is empty: nothing is said")
     run_id = settings.new_run_id()
     send = Send(f"user-{run_id}" if message_id is None else message_id, text)
     async with _running(launch, run_id, send) as run:
@@ -302,8 +304,21 @@ async def retry_run(
         yield run
 
 
+def _refuse(adapter: object, tools: object, agents: object) -> None:
+    """Whatever is not what it should be is told before anything is logged. Callers may be untyped."""
+    if isinstance(adapter, type):
+        raise InvalidArgument("adapter", f"an object is needed, not the class: write {adapter.__name__}()")
+    if not isinstance(getattr(adapter, "id", None), str) or not callable(getattr(adapter, "run", None)):
+        raise InvalidArgument("adapter", f"an AgentAdapter has id and run(request); a {type(adapter).__name__} has not")
+    if tools is not None and not isinstance(tools, Toolbox):
+        raise InvalidArgument("tools", f"a Toolbox is needed, not a {type(tools).__name__}: write Toolbox(tool, …)")
+    if not isinstance(agents, Sequence) or not all(type(each) is SubAgent for each in cast("Sequence[object]", agents)):
+        raise InvalidArgument("agents", "a list of SubAgent is needed")
+
+
 @asynccontextmanager
 async def _running(launch: _Launch, run_id: str, action: Send | Retry) -> AsyncGenerator[Run]:
+    _refuse(launch.adapter, launch.tools, launch.agents)
     delegates(launch.agents)  # two of one name are refused before anything is logged
     settings, observe = launch.settings, launch.settings.observe
     context = RunContext(

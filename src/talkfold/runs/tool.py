@@ -142,6 +142,8 @@ def _refuse(name: str, function: object, timeout: float | None, confirm: Confirm
         raise InvalidArgument("name", f"{name!r} would be the call of a sub-agent")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidArgument(f"tool {name}", "a generator has no one result; return it, and report progress")
+    if confirm is not None and not isinstance(confirm, str) and not callable(confirm):
+        raise InvalidArgument("confirm", f"a text, or a function that makes one, is needed, not {confirm!r}")
     if inspect.iscoroutinefunction(confirm):
         raise InvalidArgument("confirm", "it is asked while nothing waits; make it a plain function")
     if timeout is not None and not (timeout > 0 and isfinite(timeout)):
@@ -158,10 +160,16 @@ def confirmation_text(tool: Tool[..., Any], given: Json) -> str | None:
     if isinstance(tool.confirm, str):
         return tool.confirm
     try:
-        return str(tool.confirm(deepcopy(given)))  # what runs is what the model sent, whatever the question does
+        return _question(tool.confirm(deepcopy(given)))  # what runs is what the model sent, whatever the question does
     except Exception:
         _log.exception("the confirmation text of tool %r cannot be made", tool.name)
         return unsaid_confirmation(tool.name)
+
+
+def _question(asked: object) -> str:
+    if isinstance(asked, str) and asked.strip():
+        return asked
+    raise TypeError(f"the question is {asked!r}, which is no text")
 
 
 def unsaid_confirmation(name: str) -> str:

@@ -81,6 +81,8 @@ class Toolbox:
             if isinstance(each, ToolSource):
                 sources.append(each)
                 continue
+            if isinstance(each, list | tuple):
+                raise InvalidArgument("tools", "a list is no tool: write Toolbox(*tools)")
             made = cast("Tool[..., Any]", each) if isinstance(each, Tool) else tool(each)
             if made.name in self._tools or made.name in added:
                 raise InvalidArgument("tools", f"there is a tool {made.name!r} already")

@@ -88,6 +88,7 @@ class Turn:
         self._within = around[-1].logged.id if around else None
         self._calling = Calling(run, toolbox, agents, around, self._delegate)
         self._text: list[str] = []
+        self._messages: set[str] = set()  # the ids of this level's assistant messages
         self._end: _Terminal | None = None
         self.parts: int = 0
 
@@ -98,6 +99,8 @@ class Turn:
         started = AgentStarted(run.run_id, agent_id, adapter.id, len(self._around), self._within)
         observation = told(run.observe, started)
         end: _Terminal = Finish("aborted")
+        if not self._around:
+            self._messages.update(message.id for message in messages if message.role == "assistant")
         try:
             with begin(observation):
                 request = AgentRunRequest(
@@ -143,7 +146,10 @@ class Turn:
         try:
             stream: Any = self._adapter.run(request)
             if not hasattr(stream, "__anext__"):
-                raise TypeError(f"run gave a {type(stream).__name__}, which is no async iterator of parts")
+                if hasattr(stream, "close"):
+                    stream.close()  # a coroutine that nobody will await
+                kind = type(stream).__name__
+                raise TypeError(f"run gave a {kind}, which is no async iterator of parts: use yield in it")
         except Exception as error:
             self._raised(error)
             return
@@ -223,6 +229,9 @@ class Turn:
                 return
             if kind is MessageStart:
                 self._calling.message_id = cast("MessageStart", part).message_id
+                self._messages.add(cast("MessageStart", part).message_id)
+            elif kind is not StepFinish and cast("TextDelta", part).message_id not in self._messages:
+                await self._begin(cast("TextDelta", part).message_id)
             if self._around and kind is not StepFinish:
                 self._note_text(part)
             await run.say(part, self._within)
@@ -248,7 +257,15 @@ class Turn:
             self._run.dropped += 1
             return
         self._text.clear()
+        if part.message_id not in self._messages:
+            await self._begin(part.message_id)
         await self._calling.said(part)
+
+    async def _begin(self, message_id: str) -> None:
+        """Begin a message that the agent forgot to begin: without it the fold would lose what it says and calls."""
+        self._run.fault("unknown-message", f"there is no message {message_id!r}: message-start was forgotten")
+        self._messages.add(message_id)
+        await self._run.say(MessageStart(message_id), self._within)
 
     def _note_text(self, part: AgentStreamPart) -> None:
         """A sub-agent's answer is what it says in its last message, after its last call."""

@@ -64,6 +64,7 @@ AGENT_FAULTS: Final[Mapping[str, FindingKind]] = {
     "changed-call": FindingKind("warning", _AGENT, "Let the adapter make each call with the input that it yielded."),
     "changed-outcome": FindingKind("warning", _AGENT, "Let the adapter report what its tools gave; the result stays."),
     "unknown-call": FindingKind("warning", _AGENT, "Let the adapter report outcomes of its own calls only."),
+    "unknown-message": FindingKind("warning", _AGENT, "Let the adapter yield message-start before what belongs to it."),
     "agent-fault": FindingKind("warning", _AGENT, _CHECK_ADAPTER),
 }
 """What an adapter did against its contract, as its run noted it; ``agent-fault`` is any that is not known here."""

@@ -20,7 +20,7 @@ CALLING = _table.rows
 # ---- ids -------------------------------------------------------------------------------------------------------------
 
 
-@_table.ends("stop")
+@_table.ends("stop", "unknown-message")
 async def _names_a_message_that_never_began(request: AgentRunRequest) -> Parts:
     """Its text and its call name a message that it never started."""
     yield TextDelta("nobody", "Hello?")
