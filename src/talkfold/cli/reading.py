@@ -21,7 +21,7 @@ from .options import AtNumber, Form, RowForm, SessionId, Where
 from .output import Column, document, line, paint, preview, record, say, table, write
 from .plan import plan_json, plan_lines
 from .sessions import session_json
-from .wording import NOBODY, STATE_STYLES, action_kind, action_text, clock, count, is_left, lease_text, state_lines
+from .wording import NOBODY, STATE_STYLES, action_kind, clock, count, is_left, lease_text, row_text, state_lines
 
 __all__ = ("Step", "retry", "show", "step_numbers", "steps", "walk")
 
@@ -134,7 +134,7 @@ def walk(log: Iterable[LoggedAction], state: SessionState, *, every: bool = Fals
             run[0],
             run[-1],
             kind if single else f"{kind} x{len(run)}",
-            action_text(run[0].action) if single else _joined(run),
+            row_text(run[0]) if single else _joined(run),
             after,
             after is not state if single else after != state,
         )

@@ -27,6 +27,7 @@ from ..actions import (
     ToolPhase,
     ToolResult,
 )
+from ..log import LoggedAction
 from ..model import UNSET, AgentMessage, AgentPart, Json, ReasoningPart, SessionState, TextPart, ToolPart
 from ..store.lease import Lease, Waiting, WaitKind
 from ..store.protocol import Session
@@ -43,6 +44,7 @@ __all__ = (
     "lease_text",
     "message_lines",
     "moment",
+    "row_text",
     "state_lines",
     "value_text",
     "waiting_text",
@@ -154,6 +156,15 @@ def action_text(action: SessionAction) -> str:
         inside = f"in {action.within}: " if action.within is not None else ""
         return inside + _WORDS[type(action.part)](action.part)
     return _WORDS[type(action)](action)
+
+
+def row_text(row: LoggedAction) -> str:
+    """What happened, and by whom and why where the envelope says so."""
+    reason = (row.meta or {}).get("reason")
+    settled = type(row.action) is Stop and row.actor == "talkfold"
+    who = "settled: nobody ran it any more" if settled else f"by {row.actor}" if row.actor else ""
+    said = (action_text(row.action), who, preview(reason, 64) if isinstance(reason, str) else "")
+    return ", ".join(word for word in said if word)
 
 
 # ---- messages and states --------------------------------------------------------------------------------
