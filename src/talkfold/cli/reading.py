@@ -185,3 +185,7 @@ async def retry(session: SessionId, /, *, at: AtNumber = None, where: Where = Wh
         document({"id": found.id, "number": then.number, **plan_json(plan)})
     else:
         paint(plan_lines(plan))
+    if found.lease is not None and at is None:
+        say(f"Run {found.lease.run} is still at it, and what it finishes is kept too: see `talkfold follow {found.id}`.")
+    else:
+        say("Nothing was run: this is only what Retry sends. `talkfold.runs.retry_run` runs it.")
