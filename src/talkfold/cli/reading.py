@@ -186,6 +186,6 @@ async def retry(session: SessionId, /, *, at: AtNumber = None, where: Where = Wh
     else:
         paint(plan_lines(plan))
     if found.lease is not None and at is None:
-        say(f"Run {found.lease.run} is still at it, and what it finishes is kept too: see `talkfold follow {found.id}`.")
+        say(f"Run {found.lease.run} is still at it; what it finishes is kept too: see `talkfold follow {found.id}`.")
     else:
         say("Nothing was run: this is only what Retry sends. `talkfold.runs.retry_run` runs it.")
