@@ -276,6 +276,7 @@ async def _tool_hangs_until_caller_raises(here: Here) -> AsyncIterator[AgentStre
 # ---- the table -----------------------------------------------------------------------------------------------
 
 _WELL = Says()
+_FLOODED = Says(may=("unknown-message",))  # where it floods a message that has not begun
 _ADAPTER = (*_BEFORE, *_AFTER)
 _WHOLE_WAY = (*_BEFORE, *_IN_TOOL, *_PARKED)
 _ANYWHERE = (*_BEFORE, *_DURING, *_PARKED, *_AFTER)
@@ -327,7 +328,7 @@ FAULTS: tuple[Fault, ...] = (
     _agent("hangs-deaf", _hangs_deaf, _BEFORE, _STOPPED, _STOPPED),
     _agent("goes-on-after-end", _goes_on_after_end, _ADAPTER, _WENT_ON, _WENT_ON),
     _agent("yields-rubbish", _yields_rubbish, _BEFORE, _RUBBISH, _RUBBISH_INSIDE),
-    _agent("floods", _floods, _BEFORE, _WELL, _WELL),
+    _agent("floods", _floods, _BEFORE, _FLOODED, _FLOODED),
     _agent("reuses-ids", _reuses_ids, _BEFORE, _WELL, _WELL),
     _agent("stopped", _stop, _ANYWHERE, _or_well(_STOPPED), _or_well(_STOPPED)),
     _agent("erased", _erased, _ANYWHERE, _GONE, _GONE),
