@@ -35,7 +35,8 @@ class Dropped(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class AtRisk(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A call that a sub-agent had finished inside a dropped run: the retried run may do it a second time.
+    """A call that a sub-agent had finished inside a dropped run: the retried run may do it a second time
+    (``retry_run`` gives it the outcome that it had, where the same agents make it again with the same input).
 
     ``path`` are the ids of the delegate calls around it, outermost first.
     """
