@@ -7,6 +7,8 @@ refusal is an error of ``talkfold.errors``; a ``RecursionError`` never leaves he
 from __future__ import annotations
 
 from .actions import canonical_body, decode_action, decode_actions, encode_action, encode_actions, iter_actions
+from .batches import decode_batch, decode_batch_lines
+from .envelope import written_time
 from .free import decode_json, encode_json
 from .lines import (
     MAX_LINE_BYTES,
@@ -31,6 +33,8 @@ __all__ = (
     "canonical_body",
     "decode_action",
     "decode_actions",
+    "decode_batch",
+    "decode_batch_lines",
     "decode_json",
     "decode_line",
     "decode_logged",
@@ -45,4 +49,5 @@ __all__ = (
     "iter_actions",
     "read_jsonl",
     "restore_state",
+    "written_time",
 )

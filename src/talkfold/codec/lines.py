@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any, BinaryIO, TypeAlias, TypeVar, overload
+from typing import BinaryIO, TypeAlias, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ..actions import SessionAction
-from ..errors import DamagedLine, InvalidAction, NotJsonValue, TalkfoldError, TooLarge
+from ..errors import DamagedLine, InvalidAction, TalkfoldError, TooLarge
 from ..log import LoggedAction
 from ..model import Json
 from .actions import canonical_body
-from .text import MAX_ACTION_BYTES, MAX_DEPTH, checked, decoded, encoded, outlined
+from .envelope import read_meta, read_number, read_text, read_time, written_time
+from .text import MAX_ACTION_BYTES, MAX_DEPTH, checked, encoded, outlined
 from .values import refuse_unjson
 
 __all__ = (
@@ -33,9 +33,6 @@ MAX_LINE_BYTES = 2 * MAX_ACTION_BYTES
 """The longest line: an action and an envelope that is not larger."""
 
 _MAX_LINE_DEPTH = MAX_DEPTH + 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _WHAT = "logged action"
 
@@ -59,9 +56,6 @@ class _Kind(Struct):
 
 _LINE = msgspec.json.Decoder(_Line)
 _KIND = msgspec.json.Decoder(_Kind)
-_NUMBER = msgspec.json.Decoder(int)
-_TEXT = msgspec.json.Decoder(str)
-_META: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
 def encode_logged(logged: LoggedAction) -> bytes:
@@ -72,19 +66,11 @@ def encode_logged(logged: LoggedAction) -> bytes:
     year 9999.
     """
     refuse_unjson(UNSET if logged.meta is None else logged.meta, "$.meta", what=_WHAT, max_depth=MAX_DEPTH)
-    head: dict[str, Json] = {"number": logged.number, "time": _written_time(logged.time)}
+    head: dict[str, Json] = {"number": logged.number, "time": written_time(logged.time)}
     digest = None if logged.hash is None else logged.hash.hex()
     optional = {"run": logged.run, "actor": logged.actor, "meta": logged.meta, "hash": digest}
     head |= {name: value for name, value in optional.items() if value is not None}
     return encoded(head, _WHAT, MAX_DEPTH)[:-1] + b',"action":' + logged.body + b"}"
-
-
-def _written_time(time: int) -> str:
-    try:
-        moment = _EPOCH + time * _MILLISECOND
-    except OverflowError:
-        raise NotJsonValue("$.time", f"{time} ms since 1970 is no date of the years 1 to 9999") from None
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def decode_logged(data: bytes | str) -> LoggedAction:
@@ -98,31 +84,15 @@ def decode_logged(data: bytes | str) -> LoggedAction:
     except InvalidAction as error:
         raise InvalidAction(error.what, error.reason, "$.action" + error.path[1:]) from None
     return LoggedAction(
-        number=_field(_NUMBER, line.number, "$.number"),
-        time=_read_time(_field(_TEXT, line.time, "$.time")),
+        number=read_number(line.number, "$.number"),
+        time=read_time(line.time, "$.time"),
         action=action,
         body=body,
-        hash=None if line.hash is UNSET else _read_hash(_field(_TEXT, line.hash, "$.hash")),
-        run=None if line.run is UNSET else _field(_TEXT, line.run, "$.run"),
-        actor=None if line.actor is UNSET else _field(_TEXT, line.actor, "$.actor"),
-        meta=None if line.meta is UNSET else _field(_META, line.meta, "$.meta"),
+        hash=None if line.hash is UNSET else _read_hash(read_text(line.hash, "$.hash")),
+        run=None if line.run is UNSET else read_text(line.run, "$.run"),
+        actor=None if line.actor is UNSET else read_text(line.actor, "$.actor"),
+        meta=None if line.meta is UNSET else read_meta(line.meta, "$.meta"),
     )
-
-
-def _field(decoder: msgspec.json.Decoder[T], raw: Raw, path: str) -> T:
-    try:
-        return decoded(decoder, bytes(raw), _WHAT, MAX_DEPTH)
-    except InvalidAction as error:
-        raise InvalidAction(_WHAT, error.reason, path + error.path[1:]) from None
-
-
-def _read_time(text: str) -> int:
-    try:
-        if _TIME.fullmatch(text) is None:
-            raise ValueError
-        return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
-    except ValueError:
-        raise InvalidAction(_WHAT, f"{text!r} is no time such as 2026-01-31T12:00:00.000Z", "$.time") from None
 
 
 def _read_hash(text: str) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import accumulate
 from math import isfinite
 from typing import Any, NoReturn, TypeVar, cast
@@ -24,6 +25,7 @@ __all__ = (
     "checked",
     "decoded",
     "encoded",
+    "itemized",
     "outlined",
     "utf8",
 )
@@ -52,6 +54,7 @@ _BYTE = re.compile(r"(.*?) ?\(byte (\d+)\)")
 _AT = re.compile(r"(.*) - at `(.*)`", re.DOTALL)
 _OUT_OF_RANGE = "out of range"
 _GAP = re.compile(r"[ \t\r\n]*[{,:]?[ \t\r\n]*")
+_ITEM_GAP = re.compile(r"[ \t\r\n]*[\[,]?[ \t\r\n]*")
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _FREE_KINDS: tuple[object, ...] = (Any, dict[str, Any])
 _FREE_FIELDS = frozenset(("input", "output", "providerMetadata"))
@@ -141,6 +144,29 @@ def outlined(decoder: msgspec.json.Decoder[T], data: bytes, what: str, max_depth
         raise TooDeep(what, max_depth) from None
 
 
+def itemized(data: bytes, what: str, max_depth: int) -> list[msgspec.Raw]:
+    """The undecoded items of an array (``Raw``) from checked bytes. Raises InvalidJson, InvalidAction, TooDeep."""
+    if _SURROGATE_ESCAPE.search(data) is None:
+        return decoded(_ITEMS, data, what, max_depth)
+    try:
+        document, _ = _parsed(data)
+        return list(_elements(data.decode())) if isinstance(document, list) else decoded(_ITEMS, data, what, max_depth)
+    except RecursionError:
+        raise TooDeep(what, max_depth) from None
+
+
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def _elements(text: str) -> Iterator[msgspec.Raw]:
+    """The items of a well-formed array, undecoded."""
+    at = _after_gap(text, 0, _ITEM_GAP)
+    while text[at] != "]":
+        _, end = _SCANNER.raw_decode(text, at)
+        yield msgspec.Raw(text[at:end].encode())
+        at = _after_gap(text, end, _ITEM_GAP)
+
+
 def _members(text: str) -> dict[str, msgspec.Raw]:
     """The members of a well-formed object, undecoded; one whose name has a lone surrogate is nobody's field."""
     members: dict[str, msgspec.Raw] = {}
@@ -155,8 +181,8 @@ def _members(text: str) -> dict[str, msgspec.Raw]:
     return members
 
 
-def _after_gap(text: str, at: int) -> int:
-    gap = _GAP.match(text, at)
+def _after_gap(text: str, at: int, kind: re.Pattern[str] = _GAP) -> int:
+    gap = kind.match(text, at)
     return gap.end() if gap else at
 
 
