@@ -14,12 +14,12 @@ from ...log import LoggedAction, chain_start
 from ...model import Json
 from ..entries import Batch, encode_metadata
 from ..lease import Hold
-from ..protocol import ABSENT, ANY, Appended, ExpectedVersion, Session, Tombstone
+from ..protocol import ABSENT, ANY, Appended, ExpectedVersion, Session
 from .leases import held, take_over, touch
 from .reading import MOST_MISSING, read_actions, session_of
 from .transaction import Head, Transaction
 
-__all__ = ("append", "create", "erase", "fork", "update")
+__all__ = ("append", "create", "fork", "update")
 
 
 def _insert_session(
@@ -148,27 +148,6 @@ def update(
         tx.connection.execute("UPDATE session SET title = ? WHERE key = ?", (title, key))
     tx.flush()
     return session_of(tx.connection, key, tx.moment)
-
-
-def erase(tx: Transaction, session_id: str, owner: str | None, by: str | None) -> tuple[int, Tombstone]:
-    """Remove a session's content. Copies of it stay in the file until the writer scrubs it."""
-    head = tx.head(session_id, owner)
-    tx.flush()
-    connection, key = tx.connection, head.key
-    connection.execute(
-        "UPDATE session SET title = NULL, metadata = NULL, forked_from = NULL, forked_at = NULL,"
-        " erased = ?, erased_by = ? WHERE key = ?",
-        (tx.now, by, key),
-    )
-    for table in ("action", "snapshot", "append_key", "lease"):
-        connection.execute(f"DELETE FROM {table} WHERE session = ?", (key,))
-    connection.execute(
-        "UPDATE head SET hash = x'', status = 'idle', turns = 0, size = 0, updated = ? WHERE session = ?",
-        (tx.now, key),
-    )
-    owned_by = connection.execute("SELECT owner FROM session WHERE key = ?", (key,)).fetchone()[0]
-    tx.forget(key)
-    return key, Tombstone(session_id, tx.now, head.number, owned_by, by)
 
 
 def fork(

@@ -28,7 +28,7 @@ from ..protocol import (
     Session,
     Tombstone,
 )
-from . import operations
+from . import erasing, operations
 from .alive import AliveByte
 from .calls import check_target
 from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, refuse_no_file, sqlite_errors
@@ -244,7 +244,7 @@ class SqliteStore(LeaseCalls):
         check_name("by", by)
 
         async def erase_all() -> Tombstone:
-            key, tombstone = await self._write(partial(operations.erase, session_id=session_id, owner=owner, by=by))
+            key, tombstone = await self._write(partial(erasing.erase, session_id=session_id, owner=owner, by=by))
             self._warm.drop(key)
             self._snapshotter.forget(key)
             self._followers.moved(key, -1)
