@@ -9,7 +9,7 @@ from __future__ import annotations
 from .actions import canonical_body, decode_action, decode_actions, encode_action, encode_actions, iter_actions
 from .batches import decode_batch, decode_batch_lines
 from .envelope import written_time
-from .free import decode_json, encode_json
+from .free import decode_json, encode_document, encode_json
 from .lines import (
     MAX_LINE_BYTES,
     JsonLine,
@@ -42,6 +42,7 @@ __all__ = (
     "decode_state",
     "encode_action",
     "encode_actions",
+    "encode_document",
     "encode_json",
     "encode_logged",
     "encode_messages",

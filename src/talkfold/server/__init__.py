@@ -1,0 +1,20 @@
+"""Sessions over HTTP: an ASGI application to be served or mounted. Needs the extra ``talkfold[server]``."""
+
+from __future__ import annotations
+
+from .access import ALL_SCOPES, TRUSTED, Authenticate, Caller, Scope
+from .application import Application, app
+from .limits import Limits
+from .refusals import NotAuthenticated
+
+__all__ = (
+    "ALL_SCOPES",
+    "TRUSTED",
+    "Application",
+    "Authenticate",
+    "Caller",
+    "Limits",
+    "NotAuthenticated",
+    "Scope",
+    "app",
+)
