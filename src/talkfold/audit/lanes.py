@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from ..log import LoggedAction
-from ._walk import LaneEnd, LaneKind, Walk
+from ._walk import LaneEnd, LaneKind, OpenLane, Walk
 
-__all__ = ("Lane", "LaneEnd", "LaneKind", "lanes", "lanes_by_row")
+__all__ = ("Lane", "LaneEnd", "LaneKind", "LanePlace", "LaneReader", "lanes", "lanes_by_row")
 
 
 class Lane(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -75,3 +75,29 @@ def lanes_by_row(rows: Iterable[LoggedAction]) -> Iterator[int]:
     walk = Walk()
     for row in rows:
         yield walk.step(row).index
+
+
+class LanePlace(Struct, frozen=True):
+    """A lane that is still being read: ``index`` and the rest as in ``Lane``."""
+
+    index: int
+    kind: LaneKind
+    first: int
+    id: str | None
+    name: str | None
+
+
+class LaneReader:
+    """Tells of each row, as it comes, in which lanes it lies. It must be fed the log from its first action."""
+
+    def __init__(self) -> None:
+        self._walk = Walk()
+
+    def feed(self, row: LoggedAction) -> tuple[LanePlace, ...]:
+        """The lanes of the next row, the innermost first."""
+        lane: OpenLane | None = self._walk.step(row)
+        around: list[LanePlace] = []
+        while lane is not None:
+            around.append(LanePlace(lane.index, lane.kind, lane.first, lane.id, lane.name))
+            lane = lane.parent
+        return tuple(around)

@@ -39,7 +39,7 @@ COMMANDS = (
     _command(_START, "demo", "demo:demo", ""),
     _command(_LOOK, "list", "sessions:list_sessions", "--title mugs"),
     _command(_LOOK, "show", "reading:show", "order-17 --at 4"),
-    _command(_LOOK, "steps", "reading:steps", "order-17 --from 3 --to 9"),
+    _command(_LOOK, "steps", "stepping:steps", "order-17 --from 3 --to 9"),
     _command(_LOOK, "retry", "reading:retry", "order-17"),
     _command(_LOOK, "diff", "comparing:diff", "order-17 4 9"),
     _command(_LOOK, "blame", "blaming:blame", "order-17 --call c1"),

@@ -34,6 +34,7 @@ from ..store.protocol import Session
 from .output import Line, line, preview
 
 __all__ = (
+    "ACTION_KINDS",
     "NOBODY",
     "STATE_STYLES",
     "action_kind",
@@ -142,6 +143,9 @@ _WORDS: dict[type[Any], Callable[[Any], str]] = {
     Finish: lambda it: it.reason,
     RunError: lambda it: preview(it.error) + (f" ({it.code})" if it.code else ""),
 }
+
+ACTION_KINDS = tuple(str(kind.__struct_config__.tag) for kind in _WORDS)
+"""Every wire name of what can happen."""
 
 
 def action_kind(action: SessionAction) -> str:
