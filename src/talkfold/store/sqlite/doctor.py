@@ -15,6 +15,7 @@ from ...errors import DatabaseNotFound, TalkfoldError
 from ..migrate import migration_scripts, pending_migrations
 from .connection import APPLICATION_ID, connect_reader, sqlite_errors
 from .place import network_file_system
+from .scrubbing import unfinished
 
 __all__ = ("Diagnosis", "Remark", "Severity", "diagnose", "has_wal_reset_fault")
 
@@ -167,6 +168,16 @@ def _look_inside(path: str, seen: _Seen, remarks: list[Remark], thorough: bool) 
             "SELECT count(*), coalesce(sum(number), 0) FROM session JOIN head ON head.session = session.key"
             " WHERE erased IS NULL"
         ).fetchone()
+        left = unfinished(connection)
+        if left:
+            remarks.append(
+                Remark(
+                    "bad",
+                    "erasure",
+                    f"of {left:,} erased session{'s' * (left > 1)} traces are left in the file: a process died, or a"
+                    " reader was in the way; end other readers and run any talkfold command on it",
+                )
+            )
     finally:
         connection.close()
 

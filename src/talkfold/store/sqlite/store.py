@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from ...errors import StoreUnavailable, TalkfoldError
+from ...errors import StoreUnavailable
 from ...log import Loggable
 from ...model import Json
 from ..arguments import (
@@ -34,16 +33,17 @@ from .calls import check_target
 from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, refuse_no_file, sqlite_errors
 from .filelock import FileLock
 from .followers import Followers
+from .indexer import Indexer
 from .lease_calls import LeaseCalls
 from .place import network_file_system, refuse_network
+from .scrubber import Scrubber
+from .scrubbing import unfinished
 from .snapshotter import Snapshotter
 from .thread import SqlThread, to_the_end
 from .transaction import Transaction
 from .writer import Writer
 
 __all__ = ("SqliteStore",)
-
-_LOG = logging.getLogger("talkfold.store")
 
 
 class SqliteStore(LeaseCalls):
@@ -65,6 +65,8 @@ class SqliteStore(LeaseCalls):
         metadata_keys: Collection[str],
         followers: Followers,
         snapshotter: Snapshotter,
+        indexer: Indexer,
+        scrubber: Scrubber,
     ) -> None:
         super().__init__(
             path,
@@ -76,8 +78,10 @@ class SqliteStore(LeaseCalls):
             metadata_keys=metadata_keys,
             followers=followers,
             snapshotter=snapshotter,
+            indexer=indexer,
         )
         self._new_id = new_id
+        self._scrubber = scrubber
 
     @classmethod
     async def open(
@@ -108,12 +112,16 @@ class SqliteStore(LeaseCalls):
         except OSError as error:
             raise StoreUnavailable(path, error.strerror or str(error)) from error
 
+        left = 0
+
         def connect() -> sqlite3.Connection:
+            nonlocal left
             # Under the lock from the first byte on: a switch to WAL or a migration has no queue of its own.
             with sqlite_errors(path, timeout), lock:
                 connection = connect_writer(path, timeout, synchronous)
                 try:
                     apply_migrations(connection, migrate=migrate)
+                    left = unfinished(connection)
                 except BaseException:
                     connection.close()
                     raise
@@ -134,6 +142,7 @@ class SqliteStore(LeaseCalls):
             for key, (number, size) in moved.items():
                 followers.moved(key, number)
                 snapshotter.grown(key, number, size)
+                indexer.grown(key, number)
 
         writer = Writer(writing, lock, alive, clock=clock, path=path, committed=committed)
         try:
@@ -143,6 +152,10 @@ class SqliteStore(LeaseCalls):
             raise
         followers = Followers(reader)
         snapshotter = Snapshotter(reader, writer)
+        indexer = Indexer(reader, writer)
+        scrubber = Scrubber(writer)
+        if left:
+            scrubber.go_on()
         return cls(
             path,
             writer=writer,
@@ -154,6 +167,8 @@ class SqliteStore(LeaseCalls):
             metadata_keys=metadata_keys,
             followers=followers,
             snapshotter=snapshotter,
+            indexer=indexer,
+            scrubber=scrubber,
         )
 
     async def close(self) -> None:
@@ -168,6 +183,8 @@ class SqliteStore(LeaseCalls):
         async def close_all() -> None:
             await self._followers.close()
             await self._snapshotter.close()
+            await self._indexer.close()
+            await self._scrubber.close()
             await self._reader.close()
             await self._writer.close()
 
@@ -247,14 +264,9 @@ class SqliteStore(LeaseCalls):
             key, tombstone = await self._write(partial(erasing.erase, session_id=session_id, owner=owner, by=by))
             self._warm.drop(key)
             self._snapshotter.forget(key)
+            self._indexer.forget(key)
             self._followers.moved(key, -1)
-            try:
-                if not await self._writer.scrub():
-                    _LOG.warning("a reader keeps the pages of erased session %s in the WAL until it ends", session_id)
-            except TalkfoldError as error:
-                _LOG.warning(
-                    "traces of erased session %s stay in the file until the next erasure: %s", session_id, error
-                )
+            await self._scrubber.scrub(f"erased session {session_id}")
             return tombstone
 
         return await to_the_end(erase_all())

@@ -21,6 +21,7 @@ from .alive import AliveByte
 from .connection import sqlite_errors
 from .filelock import FileLock
 from .lease_rows import Moment
+from .scrubbing import finish
 from .thread import SqlThread, to_the_end
 from .transaction import HeadCache, Transaction
 
@@ -63,6 +64,7 @@ class Writer:
         self._closed = False
         self._idle: asyncio.Future[None] | None = None
         self._scrubbing: asyncio.Future[bool] | None = None
+        self._next_scrub: asyncio.Future[bool] | None = None
 
     def submit(self, operation: Operation[T]) -> asyncio.Future[T]:
         """Queue an operation. The future has its result after the commit."""
@@ -163,25 +165,20 @@ class Writer:
             self._idle = None
 
     async def scrub(self) -> bool:
-        """Leave no byte of what was deleted, in the database or its WAL. False when a reader is in the way.
+        """Finish the erasures that are committed: leave no byte of them. False when a reader is in the way.
 
-        ``secure_delete`` overwrites the deleted rows themselves, but not the copies of them that SQLite left in the
-        unused middle of a page when it moved rows between pages. Only rewriting the file is sure: about 25 ms a MB.
-        Those who ask while others wait for theirs share it.
+        Those who ask before it has begun share one.
         """
-        if self._scrubbing is None or self._scrubbing.done():
-            self._scrubbing = asyncio.ensure_future(self._thread.run(self._rewrite))
-        return await asyncio.shield(self._scrubbing)
+        if self._closed:
+            raise StoreClosed
+        if self._next_scrub is None:
+            self._next_scrub = self._scrubbing = asyncio.ensure_future(self._thread.run(self._scrub))
+        return await asyncio.shield(self._next_scrub)
 
-    def _rewrite(self, connection: sqlite3.Connection) -> bool:
+    def _scrub(self, connection: sqlite3.Connection) -> bool:
+        self._next_scrub = None  # whoever erases from now on needs another one
         with sqlite_errors(self._path, self._lock.timeout), self._lock:
-            connection.execute("PRAGMA temp_store = FILE")  # the copy may be larger than memory
-            try:
-                connection.execute("VACUUM")
-            finally:
-                connection.execute("PRAGMA temp_store = MEMORY")
-                busy = int(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
-            return not busy
+            return finish(connection)
 
     async def close(self) -> None:
         """Commit what is queued, then close the connection; callers who still wait get their answers."""
