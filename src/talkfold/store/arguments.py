@@ -85,6 +85,12 @@ def check_limit(value: object, most: int) -> None:
         raise InvalidArgument("limit", f"a whole number from 1 to {most:,} is needed, not {value!r}")
 
 
+def check_digest(name: str, value: object) -> None:
+    """Refuse what is no digest of a log."""
+    if value is not None and not (isinstance(value, bytes) and len(value) == 32):
+        raise InvalidArgument(name, "a digest of 32 bytes is needed")
+
+
 def check_expected(expected: ExpectedVersion) -> None:
     """Refuse what is neither a number of an action nor one of ANY, ABSENT and EXISTS."""
     if not isinstance(expected, Expected):

@@ -121,7 +121,9 @@ class Tombstone(Struct, frozen=True, rename="camel", omit_defaults=True):
     by: str | None = None
 
 
-ProblemCode: TypeAlias = Literal["gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key", "metadata"]
+ProblemCode: TypeAlias = Literal[
+    "gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key", "metadata", "since"
+]
 
 
 class Problem(Struct, frozen=True, rename="camel"):
@@ -133,13 +135,19 @@ class Problem(Struct, frozen=True, rename="camel"):
 
 
 class CheckReport(Struct, frozen=True, rename="camel"):
-    """Proof of a session: its log walked from the first action. Good when ``problems`` is empty."""
+    """Proof of a session: its log walked from the first action. Good when ``problems`` is empty.
+
+    ``digest`` is the hash of the newest action, and with it of all of them: noted elsewhere and given as ``since`` to
+    a later check, it proves that nobody wrote that part of the log anew. ``since`` is then the number up to which the
+    log is what was noted (0: it was empty); ``None`` when nothing was given, or there is a problem with that.
+    """
 
     session_id: str
     number: int
     digest: bytes
     snapshots: int
     problems: tuple[Problem, ...]
+    since: int | None = None
 
 
 class SessionStore(Leases, Protocol):
@@ -283,6 +291,10 @@ class SessionStore(Leases, Protocol):
         """
         ...
 
-    async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
-        """Walk the log from its first action: numbers, chain, every body, every snapshot against the fold."""
+    async def check(self, session_id: str, *, owner: str | None = None, since: bytes | None = None) -> CheckReport:
+        """Walk the log from its first action: numbers, chain, every body, every snapshot against the fold.
+
+        ``since`` is a digest that was noted before, of 32 bytes: the report says up to where the log is still what it
+        was then, or has the problem ``since``. Raises InvalidArgument, SessionNotFound, SessionErased.
+        """
         ...

@@ -25,6 +25,7 @@ from ...model import EMPTY_SESSION, Json, SessionStatus
 from ..arguments import (
     MOST_ACTIONS,
     MOST_SESSIONS,
+    check_digest,
     check_expected,
     check_filters,
     check_limit,
@@ -35,6 +36,7 @@ from ..arguments import (
 )
 from ..entries import Batch, encode_metadata, prepare
 from ..lease import Hold
+from ..noted import Noted
 from ..protocol import (
     ABSENT,
     ANY,
@@ -274,16 +276,24 @@ class MemoryStore(MemoryLeases):
         finally:
             record.watchers.pop(name, None)
 
-    async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
+    async def check(self, session_id: str, *, owner: str | None = None, since: bytes | None = None) -> CheckReport:
+        check_digest("since", since)
         record = self._find(session_id, owner)
         problems: list[Problem] = []
         link = chain_start(record.id)
         for number, row in enumerate(record.log, start=1):
             link = chain_link(link, number, row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body)
             if row.hash is not None and link != row.hash:
+        noted = Noted(since, link)
                 problems.append(Problem("chain", number, f"action {number} is not what was written there"))
                 link = row.hash
-        return CheckReport(record.id, len(record.log), record.digest, 0, tuple(problems))
+            if link == since:
+                noted.found(number)
+        missed = noted.problem(len(record.log))
+        if missed is not None:
+            problems.append(missed)
+        return CheckReport(record.id, len(record.log), record.digest, 0, tuple(problems), noted.proven_to)
+                noted.broken(number)
 
 
 def _lowered(text: str) -> str:

@@ -13,6 +13,7 @@ from ...model import SessionStatus
 from ..arguments import (
     MOST_ACTIONS,
     MOST_SESSIONS,
+    check_digest,
     check_filters,
     check_limit,
     check_name,
@@ -142,7 +143,8 @@ class ReadCalls(Calls):
 
     async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
         check_target(session_id, owner)
-        walk = Walk(session_id, owner)
+        check_digest("since", since)
+        walk = Walk(session_id, owner, since)
         while await self._read(walk.page):
             pass
         return walk.report()

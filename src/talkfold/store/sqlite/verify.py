@@ -12,6 +12,7 @@ from ...fold import fold
 from ...log import chain_link, chain_start
 from ...model import EMPTY_SESSION, AgentMessage, SessionState, SessionStatus
 from ..entries import next_status
+from ..noted import Noted
 from ..protocol import CheckReport, Problem, ProblemCode
 from .reading import unreadable
 from .snapshots import FOLD_VERSION
@@ -26,7 +27,7 @@ _MOST_PROBLEMS = 100
 class Walk:
     """A walk over one log, a page at a time, so that no read transaction stays open for long."""
 
-    def __init__(self, session_id: str, owner: str | None) -> None:
+    def __init__(self, session_id: str, owner: str | None, since: bytes | None = None) -> None:
         self.session_id = session_id
         self.owner = owner
         self.problems: list[Problem] = []
@@ -37,6 +38,7 @@ class Walk:
         self._turns = 0
         self._size = 0
         self._link = chain_start(session_id)
+        self._noted = Noted(since, self._link)
         self._number = 0
         self._proven = 0  # the chain is known to be right up to here
         self._snapshots = 0
@@ -60,13 +62,17 @@ class Walk:
             (key, self._number, _PAGE),
         ).fetchall()
         before = self._number
+        since = self._noted.digest
         for number, time, run, actor, meta, body, stored in rows:
             if number != self._number + 1:
                 missing = f"{self._number + 1} to {number - 1}" if number > self._number + 2 else f"{number - 1}"
                 self._problem("gap", number, f"the actions {missing} are missing before {number}")
             self._link = chain_link(self._link, number, time, _name(run), _name(actor), meta, body)
+            if self._link == since:
+                self._noted.found(number)
             if stored is not None:
                 if self._link != stored:
+                    self._noted.broken(number)
                     self._problem("chain", number, self._broken(number))
                     self._link = stored
                 self._proven = number
@@ -162,7 +168,9 @@ class Walk:
                 self._problem("key", end, f"the idempotency key {name!r} points to {first} to {last}")
 
     def report(self) -> CheckReport:
-        return CheckReport(self.session_id, self._number, self._link, self._snapshots, tuple(self.problems))
+        problem = self._noted.problem(self._number)
+        problems = (*self.problems, problem) if problem else tuple(self.problems)
+        return CheckReport(self.session_id, self._number, self._link, self._snapshots, problems, self._noted.proven_to)
 
 
 def _name(stored: bytes | None) -> str | None:

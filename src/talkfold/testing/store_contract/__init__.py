@@ -32,6 +32,7 @@ pytest.register_assert_rewrite(
             "holding",
             "waiting",
             "watching",
+            "proving",
         )
     )
 )
@@ -45,6 +46,7 @@ from .keys import Keys  # noqa: E402
 from .listing import Listing  # noqa: E402
 from .opening import METADATA_KEYS  # noqa: E402
 from .owners import Owners  # noqa: E402
+from .proving import Proving  # noqa: E402
 from .reading import Reading  # noqa: E402
 from .sessions import Sessions  # noqa: E402
 from .starting import Starting  # noqa: E402
@@ -55,6 +57,6 @@ __all__ = ("METADATA_KEYS", "Clock", "StoreContract")
 
 
 class StoreContract(
-    Sessions, Appending, Keys, Reading, Forks, Listing, Owners, Following, Starting, Holding, Waits, Watching
+    Sessions, Appending, Keys, Reading, Forks, Listing, Owners, Following, Starting, Holding, Waits, Watching, Proving
 ):
     """Every test of the contract. Inherit it, name the class ``Test…``, and say how to ``open`` a store."""
