@@ -141,7 +141,7 @@ class ReadCalls(Calls):
             self._snapshotter.grown(key, to, size)
         return StateAt(warm.number, warm.state)
 
-    async def check(self, session_id: str, *, owner: str | None = None) -> CheckReport:
+    async def check(self, session_id: str, *, owner: str | None = None, since: bytes | None = None) -> CheckReport:
         check_target(session_id, owner)
         check_digest("since", since)
         walk = Walk(session_id, owner, since)
