@@ -8,6 +8,7 @@ import pytest
 from cli_world import ORDER, Talkfold, jsonl
 
 from talkfold.audit import Blame, place_at
+from talkfold.cli.wording import moment
 from talkfold.codec import decode_logged
 
 
@@ -60,7 +61,7 @@ def test_a_place_is_told_as_the_library_does(world: Talkfold, pointer: str) -> N
     assert [(row["number"], row["by"]) for row in ended.json] == [(each.number, each.by) for each in expected]
     assert {row["place"] for row in ended.json} == {pointer}
     assert world("blame", "order-17", pointer, "--jsonl").jsonl == ended.json
-    times = {each.number: each.time for each in rows}
+    times = {each.number: moment(each.time) for each in rows}
     assert all(row["time"] == times[row["number"]] for row in ended.json)
 
 

@@ -30,7 +30,7 @@ from ._usage import Sum, Usage, model_of, usage_of
 from ._walk import LaneEnd, LaneKind, OpenLane, Walk
 from ._watched import PartNote
 
-__all__ = ("CallTiming", "ClockBack", "ModelUsage", "RunTiming", "StepTiming", "Timings", "Usage", "timings")
+__all__ = ("CallTiming", "ClockBack", "ModelUsage", "RunTiming", "StepTiming", "Sum", "Timings", "Usage", "timings")
 
 
 class CallTiming(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -19,7 +19,7 @@ from .opening import find, opened
 from .options import AtNumber, RowForm, SessionId, Where
 from .output import Column, document, line, on_terminal, paint, preview, record, say, table
 from .placing import EVERYTHING, Spot, Wanted, places, pointer, spots
-from .wording import clock, value_text
+from .wording import clock, moment, value_text
 
 __all__ = ("blame",)
 
@@ -275,8 +275,8 @@ def _tell(rows: Sequence[_Made], columns: Sequence[Column[_Made]], form: RowForm
 
 
 def _json(made: _Made) -> dict[str, Json]:
-    who = {name: value for name, value in made.who._asdict().items() if value is not None}
-    return {"place": pointer(made.place), **to_builtins(made.first), **who}
+    who = {name: value for name, value in (("run", made.who.run), ("actor", made.who.actor)) if value is not None}
+    return {"place": pointer(made.place), **to_builtins(made.first), "time": moment(made.who.time), **who}
 
 
 def _part_at(state: SessionState, place: Place) -> AgentPart | None:
