@@ -6,6 +6,7 @@ from msgspec import Raw
 
 from ..codec import encode_state
 from ..resumable import retry_plan
+from .numbering import NEWEST, Moment, number_of
 from .opening import find, opened
 from .options import AtNumber, Form, SessionId, Where
 from .output import document, line, paint, say
@@ -16,10 +17,14 @@ from .wording import NOBODY, STATE_STYLES, count, is_left, lease_text, state_lin
 __all__ = ("retry", "show")
 
 
-async def show(session: SessionId, /, *, at: AtNumber = None, where: Where = Where(), form: Form = Form()) -> None:
-    """Show a conversation as it is now, or as it was after any action of its log."""
+async def show(session: SessionId, /, *, moment: Moment = NEWEST, where: Where = Where(), form: Form = Form()) -> None:
+    """Show a conversation as it is now, or as it was at any moment of its log.
+
+    The moment is an action's number, or a turn, a run, a call or a message; with `--before`, just before that.
+    """
     async with opened(where) as store:
         found = await find(store, session, where)
+        at = await number_of(store, found, moment)
         then = await store.state(found.id, at=at, owner=found.owner)
     if form.json:
         state = Raw(encode_state(then.state))
