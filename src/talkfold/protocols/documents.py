@@ -23,6 +23,7 @@ __all__ = (
     "Time",
     "TombstoneDocument",
     "WaitingDocument",
+    "lease_document",
     "page_document",
     "session_document",
     "tombstone_document",
@@ -107,7 +108,7 @@ def session_document(session: Session) -> SessionDocument:
         metadata=session.metadata,
         forked_from=session.forked_from,
         forked_at=session.forked_at,
-        lease=None if session.lease is None else _lease(session.lease),
+        lease=None if session.lease is None else lease_document(session.lease),
     )
 
 
@@ -121,7 +122,8 @@ def tombstone_document(tombstone: Tombstone) -> TombstoneDocument:
     return TombstoneDocument(tombstone.id, tombstone.number, written_time(tombstone.at), tombstone.owner, tombstone.by)
 
 
-def _lease(lease: Lease) -> LeaseDocument:
+def lease_document(lease: Lease) -> LeaseDocument:
+    """A living run's lease."""
     return LeaseDocument(
         lease.run,
         lease.holder,

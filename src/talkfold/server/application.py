@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Final, Self, TypeAlias, cast
 from urllib.parse import unquote
 
@@ -22,6 +22,7 @@ from ..errors import InvalidArgument, TalkfoldError
 from ..store.arguments import check_name
 from ..store.protocol import SessionStore
 from .access import TRUSTED, Authenticate, Caller, allow
+from .agents import Agent
 from .bodies import read_body
 from .endpoint import Call, Endpoint
 from .guard import Guard
@@ -40,6 +41,7 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 def app(
     store: SessionStore,
     *,
+    agents: Mapping[str, Agent] = MappingProxyType({}),
     authenticate: Authenticate = lambda _: TRUSTED,
     hosts: Sequence[str] = ("localhost", "127.0.0.1", "[::1]"),
     origins: Sequence[str] = (),
@@ -47,6 +49,7 @@ def app(
 ) -> Application:
     """The sessions of an open store, over HTTP, as an ASGI application to be served or mounted.
 
+    - ``agents``: what ``POST …/runs`` may start, by name.
     - ``authenticate``: from a request to who asks (``Caller``). Without one, everybody who reaches the application is
       the trusted side: serve it on loopback only.
     - ``hosts``: the host names that requests may be meant for, ``*`` for any. A page on another name that resolves to
@@ -56,7 +59,7 @@ def app(
 
     Use it as ``async with`` where it is mounted: then streams and runs end with the block.
     """
-    return Application(Service(store, authenticate=authenticate, limits=limits), Guard(hosts, origins))
+    return Application(Service(store, authenticate=authenticate, limits=limits, agents=agents), Guard(hosts, origins))
 
 
 class Application:
@@ -110,7 +113,7 @@ class Application:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._service.closing.set()
+        await self._service.close()
 
 
 _SLASH = re.compile("%(2f|25)", re.IGNORECASE)

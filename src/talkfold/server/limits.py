@@ -81,16 +81,19 @@ class Streams:
         self._each: dict[Hashable, int] = {}
         self.open: int = 0
 
+    def _refuse_too_many(self, caller: Hashable) -> None:
+        """Raises TooManyStreams when there is no room for one more of this caller."""
+        if self.open >= self._most:
+            raise TooManyStreams(self._most)
+        if self._each.get(caller, 0) >= self._most_each:
+            raise TooManyStreams(self._most_each)
+
     @contextmanager
     def one(self, caller: Hashable) -> Generator[None]:
         """Count a stream while it is open. Raises TooManyStreams."""
-        if self.open >= self._most:
-            raise TooManyStreams(self._most)
-        own = self._each.get(caller, 0)
-        if own >= self._most_each:
-            raise TooManyStreams(self._most_each)
+        self._refuse_too_many(caller)
         self.open += 1
-        self._each[caller] = own + 1
+        self._each[caller] = self._each.get(caller, 0) + 1
         try:
             yield
         finally:

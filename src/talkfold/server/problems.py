@@ -28,7 +28,16 @@ from ..errors import (
 )
 from .refusals import InvalidHeader, MethodNotAllowed, NotAuthenticated, TooManyRequests, TooManyStreams
 
-__all__ = ("INTERNAL", "PROBLEM_JSON", "PROBLEM_TYPE", "ProblemDocument", "internal_problem", "problem")
+__all__ = (
+    "INTERNAL",
+    "PROBLEM_JSON",
+    "PROBLEM_TYPE",
+    "ProblemDocument",
+    "document_of",
+    "internal_problem",
+    "pointer",
+    "problem",
+)
 
 PROBLEM_JSON: Final = "application/problem+json"
 PROBLEM_TYPE: Final = "urn:talkfold:problem:"
@@ -66,38 +75,39 @@ class ProblemDocument(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 def problem(error: TalkfoldError, request_id: str | None = None) -> Response:
     """The answer for an error. Its status is the error's ``http_status``."""
-    status = error.http_status
+    return _answer(document_of(error, request_id), error.http_status, _headers(error))
+
+
+def document_of(error: TalkfoldError, request_id: str | None = None) -> bytes:
+    """An error as the JSON of a problem."""
     document = ProblemDocument(
         type=PROBLEM_TYPE + error.code,
         title=_title(error.code),
-        status=status,
+        status=error.http_status,
         code=error.code,
         detail=_whole(str(error)),
         next_step=_whole(error.next_step),
         request_id=request_id,
     )
-    return _answer(msgspec.structs.replace(document, **_particulars(error)), _headers(error))
+    return msgspec.json.encode(msgspec.structs.replace(document, **_particulars(error)))
 
 
 def internal_problem(request_id: str | None) -> Response:
     """The answer for what should not have happened. It says nothing of what did."""
-    return _answer(
-        ProblemDocument(
-            type=PROBLEM_TYPE + INTERNAL,
-            title=_title(INTERNAL),
-            status=500,
-            code=INTERNAL,
-            detail="this should not have happened",
-            next_step="Tell whoever runs this server the request's id; its log has the rest.",
-            request_id=request_id,
-        ),
-        {},
+    document = ProblemDocument(
+        type=PROBLEM_TYPE + INTERNAL,
+        title=_title(INTERNAL),
+        status=500,
+        code=INTERNAL,
+        detail="this should not have happened",
+        next_step="Tell whoever runs this server the request's id; its log has the rest.",
+        request_id=request_id,
     )
+    return _answer(msgspec.json.encode(document), 500, {})
 
 
-def _answer(document: ProblemDocument, headers: dict[str, str]) -> Response:
-    body = msgspec.json.encode(document)
-    return Response(body, document.status, {"Cache-Control": "no-store", **headers}, PROBLEM_JSON)
+def _answer(document: bytes, status: int, headers: dict[str, str]) -> Response:
+    return Response(document, status, {"Cache-Control": "no-store", **headers}, PROBLEM_JSON)
 
 
 def _title(code: str) -> str:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..audit import Timings
 from ..errors import (
+    CallNotWaiting,
     CursorAhead,
     InvalidCursor,
     KeyReused,
     MetadataKeyNotAllowed,
+    NothingToRetry,
     RunInProgress,
     SessionExists,
     VersionConflict,
 )
 from ..protocols.documents import PageDocument, SessionDocument, TombstoneDocument
-from . import log, sessions
+from . import about, auditing, log, running, sessions, streaming
+from .agents import Begin
 from .endpoint import ACTIONS, Endpoint, Reply
+from .refusals import NoSuchAgent, TooManyStreams
 
 __all__ = ("ENDPOINTS",)
 
@@ -107,6 +112,16 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     ),
     Endpoint(
         method="GET",
+        path=f"{_SESSION}/actions/stream",
+        handler=streaming.stream_actions,
+        scope="read",
+        query=streaming.Following,
+        headers=("Last-Event-ID",),
+        replies=(Reply(200, streaming.EVENT_STREAM, "Events: action, caught-up, closing, problem."),),
+        errors=(CursorAhead, TooManyStreams),
+    ),
+    Endpoint(
+        method="GET",
         path=f"{_SESSION}/state",
         handler=log.get_state,
         scope="read",
@@ -131,5 +146,152 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         query=log.Between,
         replies=(Reply(200, log.DiffDocument, "The difference."),),
         errors=(CursorAhead,),
+    ),
+    # ---- live runs ----
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/runs",
+        handler=running.begin_run,
+        scope="run",
+        body=Begin,
+        replies=(Reply(202, running.BegunDocument, "It runs."),),
+        errors=(RunInProgress, NothingToRetry, NoSuchAgent),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/stop",
+        handler=running.stop_session,
+        scope="run",
+        body=running.StopReason,
+        optional_body=True,
+        replies=(Reply(200, running.StoppedDocument, "It is logged, if there was anything to stop."),),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/settle",
+        handler=running.settle_session,
+        scope="run",
+        replies=(Reply(200, running.SettledDocument, "It is in order."),),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/retry",
+        handler=running.get_retry,
+        scope="read",
+        query=running.Retrying,
+        replies=(Reply(200, running.RetryDocument, "The plan."),),
+        errors=(CursorAhead,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/retry",
+        handler=running.log_retry,
+        scope="run",
+        query=running.RetryForm,
+        headers=("If-Match", "Idempotency-Key"),
+        replies=(Reply(201, running.RetryDocument, "It is logged; this is what to send."),),
+        errors=(VersionConflict, KeyReused, RunInProgress, NothingToRetry),
+    ),
+    # ---- parked calls ----
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/calls/waiting",
+        handler=running.get_waiting,
+        scope="read",
+        replies=(Reply(200, running.ParkedDocument, "The call, or nothing."),),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/calls/{{call}}/approve",
+        handler=running.approve_call,
+        scope="write",
+        body=running.Answer,
+        replies=(Reply(200, running.AnsweredDocument, "It runs."),),
+        errors=(CallNotWaiting,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/calls/{{call}}/deny",
+        handler=running.deny_call,
+        scope="write",
+        body=running.Answer,
+        replies=(Reply(200, running.AnsweredDocument, "It is refused."),),
+        errors=(CallNotWaiting,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/calls/{{call}}/result",
+        handler=running.give_call_result,
+        scope="write",
+        body=running.Result,
+        replies=(Reply(200, running.AnsweredDocument, "The run goes on with it."),),
+        errors=(CallNotWaiting,),
+    ),
+    # ---- audit ----
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/findings",
+        handler=auditing.get_findings,
+        scope="read",
+        replies=(Reply(200, auditing.FindingsDocument, "The findings."),),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/lanes",
+        handler=auditing.get_lanes,
+        scope="read",
+        replies=(Reply(200, auditing.LanesDocument, "The lanes."),),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/stats",
+        handler=auditing.get_stats,
+        scope="read",
+        replies=(Reply(200, Timings, "The times and the usage."),),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/blame",
+        handler=auditing.get_blame,
+        scope="read",
+        query=auditing.Blaming,
+        replies=(Reply(200, auditing.BlameDocument, "The actions."),),
+        errors=(CursorAhead,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/check",
+        handler=auditing.get_check,
+        scope="read",
+        replies=(Reply(200, auditing.CheckDocument, "The proof, or what is wrong."),),
+    ),
+    # ---- the server ----
+    Endpoint(
+        method="GET",
+        path="/healthz",
+        handler=about.get_health,
+        scope=None,
+        replies=(Reply(200, about.HealthDocument, "It lives."),),
+    ),
+    Endpoint(
+        method="GET",
+        path="/readyz",
+        handler=about.get_readiness,
+        scope=None,
+        replies=(Reply(200, about.HealthDocument, "It is ready."), Reply(503, about.HealthDocument, "It is not.")),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/version",
+        handler=about.get_version,
+        scope=None,
+        replies=(Reply(200, about.VersionDocument, "The version."),),
+    ),
+    Endpoint(
+        method="GET",
+        path="/openapi.json",
+        handler=about.get_openapi,
+        scope=None,
+        replies=(Reply(200, "application/json", "The document."),),
     ),
 )
