@@ -40,6 +40,7 @@ __all__ = (
     "NotJsonValue",
     "NothingToRetry",
     "RunInProgress",
+    "SearchIsOff",
     "SessionErased",
     "SessionExists",
     "SessionNotFound",
@@ -486,6 +487,21 @@ class StorageFull(TalkfoldError):
 
     def __init__(self, where: str) -> None:
         super().__init__(f"no room left in {where}", "Free some space; nothing of this write was stored.")
+
+
+class SearchIsOff(TalkfoldError):
+    """Search was switched off in this database: there is no index to search in."""
+
+    code = "search_is_off"
+    fault: ClassVar[Fault] = "caller"
+    exit_code = 4
+    http_status = 409
+
+    def __init__(self) -> None:
+        super().__init__(
+            "search is switched off in this database",
+            "Switch it on, which makes its index anew: `talkfold search --on`, or `store.set_search(True)`.",
+        )
 
 
 class StoreDamaged(TalkfoldError):

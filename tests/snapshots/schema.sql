@@ -1,7 +1,7 @@
 -- What the migrations make together. Never run; tests/migrations/write_schema.py writes it.
 
 PRAGMA application_id = 0x74666c64;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE migration (
     number INTEGER PRIMARY KEY,
@@ -94,4 +94,24 @@ CREATE TABLE lease (
     since   INTEGER NOT NULL,
     expires INTEGER NOT NULL,
     waiting TEXT
+) STRICT;
+
+CREATE VIRTUAL TABLE search USING fts5 (words, marks, last UNINDEXED, tokenize = 'ascii', columnsize = 0);
+
+CREATE TABLE 'search_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'search_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE 'search_content'(id INTEGER PRIMARY KEY, c0, c1, c2);
+
+CREATE TABLE 'search_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+
+CREATE TABLE search_progress (
+    session INTEGER PRIMARY KEY REFERENCES session (key),
+    indexed INTEGER NOT NULL,
+    streams TEXT
+) STRICT;
+
+CREATE TABLE search_switch (
+    off INTEGER PRIMARY KEY CHECK (off = 1)
 ) STRICT;

@@ -21,6 +21,8 @@ from .protocol import (
     StateAt,
     Tombstone,
 )
+from .search.answer import SearchHit, SearchPage
+from .search.texts import SearchKind
 
 __all__ = (
     "ABSENT",
@@ -38,6 +40,9 @@ __all__ = (
     "Page",
     "Problem",
     "ProblemCode",
+    "SearchHit",
+    "SearchKind",
+    "SearchPage",
     "Session",
     "SessionStore",
     "Started",

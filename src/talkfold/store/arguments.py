@@ -11,15 +11,18 @@ from ..errors import InvalidArgument, MetadataKeyNotAllowed
 from ..model import SessionStatus
 from .lease import Hold
 from .protocol import Expected, ExpectedVersion
+from .search.texts import SEARCH_KINDS, SearchKind
 
 __all__ = (
     "LONGEST_NAME",
     "MOST_ACTIONS",
+    "MOST_HITS",
     "MOST_SESSIONS",
     "check_expected",
     "check_filters",
     "check_first",
     "check_hold",
+    "check_kinds",
     "check_limit",
     "check_name",
     "check_number",
@@ -33,6 +36,9 @@ MOST_ACTIONS = 10_000
 
 MOST_SESSIONS = 1_000
 """How many sessions one page of a list has at most."""
+
+MOST_HITS = 200
+"""How many hits one page of a search has at most."""
 
 LONGEST_NAME = 512
 """The longest session id, owner, key, run or actor, in characters."""
@@ -108,6 +114,15 @@ def check_filters(
             raise MetadataKeyNotAllowed(key, tuple(allowed))
         if value is not None and type(value) not in (str, int, float, bool):
             raise InvalidArgument("metadata", f"the filter on {key!r} must be a text, a number, true, false or null")
+
+
+def check_kinds(kinds: Collection[SearchKind]) -> None:
+    """Refuse a kind of text that there is not."""
+    if isinstance(kinds, str):
+        raise InvalidArgument("kinds", f"several kinds are needed, even for one; not the text {kinds!r}")
+    for kind in kinds:
+        if kind not in SEARCH_KINDS:
+            raise InvalidArgument("kinds", f"{kind!r} is none of {', '.join(SEARCH_KINDS)}")
 
 
 _LONGEST_HOLD = 31 * 24 * 3600.0  # seconds

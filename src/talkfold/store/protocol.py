@@ -11,7 +11,7 @@ have the same id, it means the one without an owner; if there is none such, Ambi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import Literal, Protocol, TypeAlias
@@ -21,6 +21,8 @@ from msgspec import Struct
 from ..log import Loggable, LoggedAction
 from ..model import Json, SessionState, SessionStatus
 from .lease import Hold, Lease, Leases
+from .search.answer import Indexing, SearchPage
+from .search.texts import SearchKind
 
 __all__ = (
     "ABSENT",
@@ -288,6 +290,37 @@ class SessionStore(Leases, Protocol):
         It gets the newest number (-1, once and last: the session is erased, or the store closed), at least once after
         the last of several commits, never an older one, and must not wait or raise. The context is entered with the
         number at which watching began. Raises SessionNotFound, SessionErased.
+        """
+        ...
+
+    async def search(
+        self,
+        query: str,
+        *,
+        owner: str | None = None,
+        session_id: str | None = None,
+        kinds: Collection[SearchKind] = (),
+        limit: int = 20,
+        cursor: str | None = None,
+        told: Indexing | None = None,
+    ) -> SearchPage:
+        """The texts that have all of the query: those of the newest session first, in a session the newest first.
+
+        A query is words, ``"phrases"`` and ``beginnings*``; case and accents do not count, and nothing else has a
+        meaning. All of it must be in one text: a message, a stream of text deltas (also where it cuts a word in two; a
+        long one is several texts), a call with its input, an outcome, an error, a question. What a reset or a retry
+        dropped is still in the log, and found. ``kinds`` narrows; ``limit`` is 1 to 200.
+
+        Every append that returned before the call is searched. What the index lacks is put there first; ``told`` hears
+        how far that is. Raises SearchIsOff, SessionNotFound, SessionErased, InvalidCursor, InvalidArgument.
+        """
+        ...
+
+    async def set_search(self, on: bool, *, told: Indexing | None = None) -> None:
+        """Switch search on or off, for this database and everybody who uses it, until somebody switches it again.
+
+        Off removes the index, and ``search`` raises SearchIsOff; on makes the index anew. Where it is so already, it
+        does nothing.
         """
         ...
 

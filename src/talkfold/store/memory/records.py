@@ -16,6 +16,7 @@ from ..arguments import check_name
 from ..entries import Batch
 from ..lease import Lease
 from ..protocol import Appended, Session, Tombstone
+from .texts import Found
 
 __all__ = ("Record", "Records")
 
@@ -42,6 +43,7 @@ class Record:
         self.folded: int = 0
         self.state: SessionState = EMPTY_SESSION
         self.lease: Lease | None = None
+        self.found: Found = Found()
         self.grown: anyio.Event = anyio.Event()
         self.watchers: dict[object, Callable[[int], object]] = {}
         self.tombstone: Tombstone | None = None

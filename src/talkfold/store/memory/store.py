@@ -51,15 +51,17 @@ from ..protocol import (
     StateAt,
     Tombstone,
 )
-from .leases import MemoryLeases, held
+from .leases import held
 from .records import Record
+from .search import MemorySearch
+from .texts import Found
 
 __all__ = ("MemoryStore",)
 
 _MOST_MISSING = 1_000
 
 
-class MemoryStore(MemoryLeases):
+class MemoryStore(MemorySearch):
     """Sessions in this process only. Implements ``SessionStore``, whose docstrings are the contract."""
 
     def __init__(self, *, metadata_keys: Collection[str], clock: Callable[[], int], new_id: Callable[[], str]) -> None:
@@ -247,6 +249,7 @@ class MemoryStore(MemoryLeases):
         record.lease = None
         record.title = record.metadata = record.forked_from = record.forked_at = None
         record.state, record.folded = EMPTY_SESSION, 0
+        record.found = Found()
         record.grown.set()
         record.tell(-1)
         return record.tombstone

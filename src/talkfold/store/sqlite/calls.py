@@ -12,6 +12,7 @@ from ..arguments import check_name
 from .alive import AliveByte
 from .connection import sqlite_errors
 from .followers import Followers
+from .indexer import Indexer
 from .lease_rows import Moment
 from .reading import reading
 from .snapshots import WarmStates
@@ -39,6 +40,7 @@ class Calls:
         metadata_keys: Collection[str],
         followers: Followers,
         snapshotter: Snapshotter,
+        indexer: Indexer,
     ) -> None:
         self.path = path
         self._writer = writer
@@ -50,6 +52,7 @@ class Calls:
         self._warm = WarmStates()
         self._followers = followers
         self._snapshotter = snapshotter
+        self._indexer = indexer
         self._process = os.getpid()
         self._closed = False
 

@@ -15,12 +15,12 @@ from ..lease import Hold, Lease, Started, Waiting
 from ..protocol import OpenedSession
 from . import leases
 from .calls import check_target
-from .read_calls import ReadCalls
+from .search_calls import SearchCalls
 
 __all__ = ("LeaseCalls",)
 
 
-class LeaseCalls(ReadCalls):
+class LeaseCalls(SearchCalls):
     """Implements ``Leases`` and ``open_session``, whose docstrings are the contract."""
 
     async def start(

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from .search_rows import merge
+
 __all__ = ("ERASED", "finish", "unfinished")
 
 ERASED = "erased"
@@ -56,6 +58,7 @@ def _mark(connection: sqlite3.Connection, old: str, new: str) -> None:
 def _rewrite(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA temp_store = FILE")  # the copy may be larger than memory
     try:
+        merge(connection)
         connection.execute("VACUUM")
     except sqlite3.Error:
         _empty_wal(connection)  # where the disk is full, this makes room
