@@ -21,6 +21,7 @@ from .protocol import (
     StateAt,
     Tombstone,
 )
+from .retention import Expired, Retention
 from .search.answer import SearchHit, SearchPage
 from .search.texts import SearchKind
 
@@ -33,6 +34,7 @@ __all__ = (
     "CheckReport",
     "Expected",
     "ExpectedVersion",
+    "Expired",
     "Hold",
     "Lease",
     "Leases",
@@ -40,6 +42,7 @@ __all__ = (
     "Page",
     "Problem",
     "ProblemCode",
+    "Retention",
     "SearchHit",
     "SearchKind",
     "SearchPage",

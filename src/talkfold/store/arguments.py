@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from datetime import timedelta
 from typing import get_args
 
 from ..actions import Retry, Send, SessionAction
@@ -11,6 +12,7 @@ from ..errors import InvalidArgument, MetadataKeyNotAllowed
 from ..model import SessionStatus
 from .lease import Hold
 from .protocol import Expected, ExpectedVersion
+from .retention import Retention
 from .search.texts import SEARCH_KINDS, SearchKind
 
 __all__ = (
@@ -26,6 +28,8 @@ __all__ = (
     "check_limit",
     "check_name",
     "check_number",
+    "check_owner",
+    "check_retention",
     "check_time",
     "check_title",
     "run_of",
@@ -61,6 +65,13 @@ def check_name(name: str, value: str | None) -> None:
         raise InvalidArgument(name, f"{len(value):,} characters are too long; the limit is {LONGEST_NAME}")
     if _UNSTORABLE.search(value):
         raise InvalidArgument(name, "control characters, line ends and lone surrogates are not allowed")
+
+
+def check_owner(value: str) -> None:
+    """Refuse what names no owner where one is needed."""
+    if value is None:  # pyright: ignore[reportUnnecessaryComparison] - callers may be untyped
+        raise InvalidArgument("owner", "an owner is needed; nobody's sessions are erased one by one")
+    check_name("owner", value)
 
 
 def check_title(value: str | None) -> None:
@@ -123,6 +134,20 @@ def check_kinds(kinds: Collection[SearchKind]) -> None:
     for kind in kinds:
         if kind not in SEARCH_KINDS:
             raise InvalidArgument("kinds", f"{kind!r} is none of {', '.join(SEARCH_KINDS)}")
+
+
+def check_retention(rule: Retention) -> None:
+    """Refuse a rule of retention that means nothing."""
+    if not isinstance(rule, Retention):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+        raise InvalidArgument("rule", f"a Retention is needed, not {type(rule).__name__}")
+    if not isinstance(rule.idle, timedelta):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("idle", f"a timedelta is needed, not {type(rule.idle).__name__}")
+    if rule.idle < timedelta():
+        raise InvalidArgument("idle", f"{rule.idle} is less than nothing")
+    check_name("owner", rule.owner)
+    for status in rule.statuses:
+        if status not in get_args(SessionStatus):
+            raise InvalidArgument("statuses", f"{status!r} is none of {', '.join(get_args(SessionStatus))}")
 
 
 _LONGEST_HOLD = 31 * 24 * 3600.0  # seconds

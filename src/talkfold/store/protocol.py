@@ -21,6 +21,7 @@ from msgspec import Struct
 from ..log import Loggable, LoggedAction
 from ..model import Json, SessionState, SessionStatus
 from .lease import Hold, Lease, Leases
+from .retention import Expired, Retention
 from .search.answer import Indexing, SearchPage
 from .search.texts import SearchKind
 
@@ -271,7 +272,28 @@ class SessionStore(Leases, Protocol):
         ...
 
     async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
-        """Remove the whole session physically, its lease as well, leaving a tombstone. Its id is never used again."""
+        """Remove the whole session physically, its lease as well, leaving a tombstone. Its id is never used again.
+
+        When this returns, no byte of it is left. Only where a reader of an older moment, or a full disk, is in the way,
+        traces stay in the file until that is over; a warning says so, and whoever opens the store next goes on.
+        """
+        ...
+
+    async def erase_owner(self, owner: str, *, by: str | None = None) -> tuple[Tombstone, ...]:
+        """Erase all of an owner's sessions in one transaction, those that a living run owns as well.
+
+        Gives what is left of them, oldest first; those that were erased before are not among them, so calling again
+        gives nothing. Raises InvalidArgument.
+        """
+        ...
+
+    async def retain(self, rule: Retention, *, by: str | None = None, dry_run: bool = True) -> tuple[Expired, ...]:
+        """Erase the sessions that a rule is over for; a dry run only says which. Gives them, oldest first.
+
+        Whole sessions only, and never one that a living run owns. Each is looked at again in the transaction that
+        erases it: what was written to meanwhile stays. Many are erased in several transactions, so that others who
+        write need not wait for all of them; a call that is cancelled or fails has erased some. Raises InvalidArgument.
+        """
         ...
 
     def subscribe(self, session_id: str, *, after: int = 0, owner: str | None = None) -> AsyncIterator[LoggedAction]:

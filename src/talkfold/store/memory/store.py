@@ -31,6 +31,8 @@ from ..arguments import (
     check_limit,
     check_name,
     check_number,
+    check_owner,
+    check_retention,
     check_title,
     run_of,
 )
@@ -51,6 +53,7 @@ from ..protocol import (
     StateAt,
     Tombstone,
 )
+from ..retention import Expired, Retention, latest
 from .leases import held
 from .records import Record
 from .search import MemorySearch
@@ -254,6 +257,25 @@ class MemoryStore(MemorySearch):
         record.tell(-1)
         return record.tombstone
 
+    async def erase_owner(self, owner: str, *, by: str | None = None) -> tuple[Tombstone, ...]:
+        check_owner(owner)
+        check_name("by", by)
+        self._refuse_closed()
+        theirs = [record for record in self._in_order if record.owner == owner and record.tombstone is None]
+        return tuple([await self.erase(record.id, owner=owner, by=by) for record in theirs])
+
+    async def retain(self, rule: Retention, *, by: str | None = None, dry_run: bool = True) -> tuple[Expired, ...]:
+        check_retention(rule)
+        check_name("by", by)
+        self._refuse_closed()
+        now = self._clock()
+        due = [record for record in self._in_order if record.tombstone is None and _is_due(record.row(now), rule, now)]
+        picked = tuple([_expired(record.row(now)) for record in due])
+        if not dry_run:
+            for record in due:
+                await self.erase(record.id, owner=record.owner, by=by)
+        return picked
+
     async def subscribe(
         self, session_id: str, *, after: int = 0, owner: str | None = None
     ) -> AsyncGenerator[LoggedAction]:
@@ -296,7 +318,19 @@ class MemoryStore(MemorySearch):
         if missed is not None:
             problems.append(missed)
         return CheckReport(record.id, len(record.log), record.digest, 0, tuple(problems), noted.proven_to)
-                noted.broken(number)
+
+
+def _is_due(session: Session, rule: Retention, now: int) -> bool:
+    return (
+        session.updated <= latest(rule, now)
+        and session.lease is None
+        and rule.owner in (None, session.owner)
+        and (not rule.statuses or session.status in rule.statuses)
+    )
+
+
+def _expired(session: Session) -> Expired:
+    return Expired(session.id, session.status, session.number, session.size, session.updated, session.owner)
 
 
 def _lowered(text: str) -> str:

@@ -15,6 +15,7 @@ from .followers import Followers
 from .indexer import Indexer
 from .lease_rows import Moment
 from .reading import reading
+from .scrubber import Scrubber
 from .snapshots import WarmStates
 from .snapshotter import Snapshotter
 from .thread import SqlThread
@@ -41,6 +42,7 @@ class Calls:
         followers: Followers,
         snapshotter: Snapshotter,
         indexer: Indexer,
+        scrubber: Scrubber,
     ) -> None:
         self.path = path
         self._writer = writer
@@ -53,6 +55,7 @@ class Calls:
         self._followers = followers
         self._snapshotter = snapshotter
         self._indexer = indexer
+        self._scrubber = scrubber
         self._process = os.getpid()
         self._closed = False
 

@@ -11,7 +11,7 @@ from .scrubbing import ERASED
 from .search_rows import forget_session
 from .transaction import Transaction, find_session
 
-__all__ = ("erase", "erase_session")
+__all__ = ("erase", "erase_owner", "erase_session")
 
 _CONTENT = ("action", "snapshot", "append_key", "lease")
 """The tables whose rows are content, each with a column ``session``."""
@@ -21,6 +21,14 @@ def erase(tx: Transaction, session_id: str, owner: str | None, by: str | None) -
     """Remove a session's content; gives its key and what is left of it."""
     key = find_session(tx.connection, session_id, owner)
     return key, erase_session(tx, key, by)
+
+
+def erase_owner(tx: Transaction, owner: str, by: str | None) -> dict[int, Tombstone]:
+    """Remove the content of all of an owner's sessions; gives their keys, oldest first, and what is left of them."""
+    keys = tx.connection.execute(
+        "SELECT key FROM session WHERE owner = ? AND erased IS NULL ORDER BY key", (owner,)
+    ).fetchall()
+    return {key: erase_session(tx, key, by) for (key,) in keys}
 
 
 def erase_session(tx: Transaction, key: int, by: str | None) -> Tombstone:

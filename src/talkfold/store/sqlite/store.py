@@ -25,16 +25,15 @@ from ..protocol import (
     Appended,
     ExpectedVersion,
     Session,
-    Tombstone,
 )
-from . import erasing, operations
+from . import operations
 from .alive import AliveByte
 from .calls import check_target
 from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, refuse_no_file, sqlite_errors
+from .erase_calls import EraseCalls
 from .filelock import FileLock
 from .followers import Followers
 from .indexer import Indexer
-from .lease_calls import LeaseCalls
 from .place import network_file_system, refuse_network
 from .scrubber import Scrubber
 from .scrubbing import unfinished
@@ -46,7 +45,7 @@ from .writer import Writer
 __all__ = ("SqliteStore",)
 
 
-class SqliteStore(LeaseCalls):
+class SqliteStore(EraseCalls):
     """Sessions in one SQLite file. Open it with ``open_store``; any number of processes may.
 
     Implements ``SessionStore``, whose docstrings are the contract.
@@ -79,9 +78,9 @@ class SqliteStore(LeaseCalls):
             followers=followers,
             snapshotter=snapshotter,
             indexer=indexer,
+            scrubber=scrubber,
         )
         self._new_id = new_id
-        self._scrubber = scrubber
 
     @classmethod
     async def open(
@@ -255,21 +254,6 @@ class SqliteStore(LeaseCalls):
                 title=title,
             )
         )
-
-    async def erase(self, session_id: str, *, owner: str | None = None, by: str | None = None) -> Tombstone:
-        check_target(session_id, owner)
-        check_name("by", by)
-
-        async def erase_all() -> Tombstone:
-            key, tombstone = await self._write(partial(erasing.erase, session_id=session_id, owner=owner, by=by))
-            self._warm.drop(key)
-            self._snapshotter.forget(key)
-            self._indexer.forget(key)
-            self._followers.moved(key, -1)
-            await self._scrubber.scrub(f"erased session {session_id}")
-            return tombstone
-
-        return await to_the_end(erase_all())
 
     # ---- the log ---------------------------------------------------------------------------------------
 

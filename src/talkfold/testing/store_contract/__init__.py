@@ -33,12 +33,15 @@ pytest.register_assert_rewrite(
             "waiting",
             "watching",
             "proving",
+            "erasing",
+            "retaining",
         )
     )
 )
 
 from .appending import Appending  # noqa: E402
 from .clock import Clock  # noqa: E402
+from .erasing import Erasing  # noqa: E402
 from .following import Following  # noqa: E402
 from .forks import Forks  # noqa: E402
 from .holding import Holding  # noqa: E402
@@ -48,6 +51,7 @@ from .opening import METADATA_KEYS  # noqa: E402
 from .owners import Owners  # noqa: E402
 from .proving import Proving  # noqa: E402
 from .reading import Reading  # noqa: E402
+from .retaining import Retaining  # noqa: E402
 from .sessions import Sessions  # noqa: E402
 from .starting import Starting  # noqa: E402
 from .waiting import Waits  # noqa: E402
@@ -57,6 +61,20 @@ __all__ = ("METADATA_KEYS", "Clock", "StoreContract")
 
 
 class StoreContract(
-    Sessions, Appending, Keys, Reading, Forks, Listing, Owners, Following, Starting, Holding, Waits, Watching, Proving
+    Sessions,
+    Appending,
+    Keys,
+    Reading,
+    Forks,
+    Listing,
+    Owners,
+    Following,
+    Starting,
+    Holding,
+    Waits,
+    Watching,
+    Proving,
+    Erasing,
+    Retaining,
 ):
     """Every test of the contract. Inherit it, name the class ``Test…``, and say how to ``open`` a store."""
