@@ -96,16 +96,16 @@ def check_time(value: object) -> None:
         raise InvalidArgument("time", f"milliseconds since 1970 are needed, not {value!r}")
 
 
-def check_limit(value: object, most: int) -> None:
-    """Refuse a limit outside 1 to ``most``."""
-    if type(value) is not int or not 1 <= value <= most:
-        raise InvalidArgument("limit", f"a whole number from 1 to {most:,} is needed, not {value!r}")
-
-
 def check_digest(name: str, value: object) -> None:
     """Refuse what is no digest of a log."""
     if value is not None and not (isinstance(value, bytes) and len(value) == 32):
         raise InvalidArgument(name, "a digest of 32 bytes is needed")
+
+
+def check_limit(value: object, most: int) -> None:
+    """Refuse a limit outside 1 to ``most``."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise InvalidArgument("limit", f"a whole number from 1 to {most:,} is needed, not {value!r}")
 
 
 def check_expected(expected: ExpectedVersion) -> None:

@@ -306,14 +306,15 @@ class MemoryStore(MemorySearch):
         record = self._find(session_id, owner)
         problems: list[Problem] = []
         link = chain_start(record.id)
+        noted = Noted(since, link)
         for number, row in enumerate(record.log, start=1):
             link = chain_link(link, number, row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body)
-            if row.hash is not None and link != row.hash:
-        noted = Noted(since, link)
-                problems.append(Problem("chain", number, f"action {number} is not what was written there"))
-                link = row.hash
             if link == since:
                 noted.found(number)
+            if row.hash is not None and link != row.hash:
+                noted.broken(number)
+                problems.append(Problem("chain", number, f"action {number} is not what was written there"))
+                link = row.hash
         missed = noted.problem(len(record.log))
         if missed is not None:
             problems.append(missed)

@@ -81,4 +81,5 @@ class EraseCalls(LeaseCalls):
         for key in keys:
             self._warm.drop(key)
             self._snapshotter.forget(key)
+            self._indexer.forget(key)
             self._followers.moved(key, -1)
