@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import Annotated
 
 import anyio
@@ -20,6 +19,7 @@ from ..log import LoggedAction
 from ..model import Json
 from ..store.lease import Lease
 from ..store.protocol import Session, SessionStore
+from .interrupting import until_interrupted
 from .opening import find, opened, read_log
 from .options import Form, RowForm, SessionId, Where
 from .output import document, on_terminal, paint, record, rich_console, say, write
@@ -142,7 +142,7 @@ async def follow(
             raise CursorAhead(found.id, after, found.number)
         begin = await _last_turn(store, found) if after is None else after
         say(f"run {lease_text(found.lease)}" if found.lease is not None else f"Nothing runs in {found.id} now.")
-        async with _until_interrupted():
+        async with until_interrupted():
             async with aclosing(runs.follow(store, found.id, after=begin, owner=found.owner)) as rows:
                 await _show(rows, store, found, form)
 
@@ -158,29 +158,6 @@ async def _last_turn(store: SessionStore, session: Session) -> int:
                 return row.number - 1
         end = first
     return 0
-
-
-@asynccontextmanager
-async def _until_interrupted() -> AsyncGenerator[None]:
-    """The block ends with Ctrl-C, as if it had come to its end."""
-
-    raised: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_cancel_when_interrupted, tasks.cancel_scope)
-        try:
-            yield
-        except Exception as error:  # it comes out as it is, in no group
-            raised = error
-        tasks.cancel_scope.cancel()
-    if raised is not None:
-        raise raised
-
-
-async def _cancel_when_interrupted(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return
 
 
 async def _show(rows: AsyncGenerator[LoggedAction], store: SessionStore, session: Session, form: RowForm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Annotated, NamedTuple
@@ -23,7 +24,7 @@ from .output import Column, preview, record, say, write
 from .rolling import Rolling, Size
 from .wording import action_kind, clock, count, row_text
 
-__all__ = ("Step", "StepReader", "begin_of_last", "step_numbers", "step_table", "steps")
+__all__ = ("Step", "StepReader", "begin_of_last", "read_steps", "step_numbers", "step_table", "steps", "tell_steps")
 
 _BATCH = 200
 """So many rows are set as one piece of the table, unless the log's next page takes its time."""
@@ -244,14 +245,14 @@ async def steps(
         if not (form.json or form.jsonl):
             state = (await store.state(found.id, at=min(begin - 1, found.number), owner=found.owner)).state
         reader = StepReader(Choice(which), state=state, every=every, opened=opened_at)
-        told = await _tell(_read(store, found, reader, begin, end), form)
+        told = await tell_steps(read_steps(store, found, reader, begin, end), form)
     if not told and not form.json and not form.jsonl:
         say(
             "No actions there." if which == EVERYTHING else f"None of {count(max(0, end - begin + 1), 'action')} is so."
         )
 
 
-async def _read(
+async def read_steps(
     store: SessionStore, session: Session, reader: StepReader, first: int, last: int
 ) -> AsyncIterator[tuple[Step, ...]]:
     """The steps of these actions, as they are found; nothing, now and then, so that what was found can be shown."""
@@ -266,11 +267,18 @@ async def _read(
     yield tuple(reader.rest())
 
 
-async def _tell(found: AsyncIterator[tuple[Step, ...]], form: RowForm) -> int:
-    """Print steps in the form that was asked for; how many there were."""
-    if form.json or form.jsonl:
-        return await _tell_rows((row async for some in found for step in some for row in step.rows), form)
+async def tell_steps(found: AsyncIterator[tuple[Step, ...]], form: RowForm) -> int:
+    """Print steps in the form that was asked for; how many there were. After no steps, what is there is shown."""
+    if form.json:
+        return await _tell_array(found)
     told = 0
+    if form.jsonl:
+        async for some in found:
+            for row in (row for step in some for row in step.rows):
+                record(encode_logged(row))
+            told += len(some)
+            sys.stdout.flush()
+        return told
     table = step_table()
     batch: list[Step] = []
     async for some in found:
@@ -283,16 +291,17 @@ async def _tell(found: AsyncIterator[tuple[Step, ...]], form: RowForm) -> int:
     return told + len(batch)
 
 
-async def _tell_rows(rows: AsyncIterator[LoggedAction], form: RowForm) -> int:
+async def _tell_array(found: AsyncIterator[tuple[Step, ...]]) -> int:
+    """One JSON array, whole also when it ends with Ctrl-C or an error."""
     told = 0
-    async for row in rows:
-        if form.json:
-            write((b"," if told else b"[") + encode_logged(row))
-        else:
-            record(encode_logged(row))
-        told += 1
-    if form.json:
-        write(b"]\n" if told else b"[]\n")
+    write(b"[")
+    try:
+        async for some in found:
+            for row in (row for step in some for row in step.rows):
+                write((b"," if told else b"") + encode_logged(row))
+                told += 1
+    finally:
+        write(b"]\n")
     return told
 
 
@@ -307,7 +316,7 @@ async def begin_of_last(store: SessionStore, session: Session, number: int, whic
         begin = first if reader.from_start else max(first, last - span + 1)
         seen = 0
         newest: deque[int] = deque(maxlen=number)
-        async for found in _read(store, session, reader, begin, last):
+        async for found in read_steps(store, session, reader, begin, last):
             for step in found:
                 seen += 1
                 newest.append(step.first.number)
