@@ -44,6 +44,7 @@ COMMANDS = (
     _command(_LOOK, "retry", "reading:retry", "order-17"),
     _command(_LOOK, "diff", "comparing:diff", "order-17 4 9"),
     _command(_LOOK, "blame", "blaming:blame", "order-17 --call c1"),
+    _command(_LOOK, "whatif", "supposing:whatif", "order-17 --skip-call c1"),
     _command(_LOOK, "lanes", "waterfall:lanes", "order-17"),
     _command(_LOOK, "stats", "timing:stats", "--all"),
     _command(_LOOK, "findings", "finding:findings", "order-17"),
