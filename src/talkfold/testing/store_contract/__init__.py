@@ -32,6 +32,7 @@ pytest.register_assert_rewrite(
             "holding",
             "waiting",
             "watching",
+            "searching",
             "proving",
             "erasing",
             "retaining",
@@ -52,6 +53,7 @@ from .owners import Owners  # noqa: E402
 from .proving import Proving  # noqa: E402
 from .reading import Reading  # noqa: E402
 from .retaining import Retaining  # noqa: E402
+from .searching import Searching  # noqa: E402
 from .sessions import Sessions  # noqa: E402
 from .starting import Starting  # noqa: E402
 from .waiting import Waits  # noqa: E402
@@ -73,6 +75,7 @@ class StoreContract(
     Holding,
     Waits,
     Watching,
+    Searching,
     Proving,
     Erasing,
     Retaining,
