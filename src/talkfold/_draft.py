@@ -182,7 +182,7 @@ class Level:
                 gone.extend(call.run.nodes.values())
 
     def frozen(self) -> tuple[AgentMessage, ...]:
-        """The messages as they are now; the very tuple that the level began with, when nothing changed."""
+        """The messages as they are now; the very tuple that they were before, when nothing changed."""
         messages, origin = self.messages, self._origin
         same = len(messages) == len(origin) == self._shared
         for place in self._touched:
@@ -191,7 +191,11 @@ class Level:
                 if type(message) is DraftMessage:
                     message = messages[place] = message.frozen()
                 same = same and message is origin[place]
-        return origin if same else cast("tuple[AgentMessage, ...]", tuple(messages))
+        self._touched.clear()
+        if not same:
+            self._origin = cast("tuple[AgentMessage, ...]", tuple(messages))
+            self._shared = len(messages)
+        return self._origin
 
     # ---- calls ----
 

@@ -15,6 +15,7 @@ from ._draft import DraftMessage, Level, calls_inside
 from ._order import Call, OpenCalls, Rows
 from ._utf16 import joined
 from .actions import (
+    AgentStreamPart,
     Finish,
     MessageStart,
     Part,
@@ -47,7 +48,7 @@ from .model import (
     ToolPart,
 )
 
-__all__ = ("fold",)
+__all__ = ("Draft", "fold")
 
 
 def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) -> SessionState:
@@ -55,46 +56,62 @@ def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) 
 
     Never raises on typed actions. Messages and parts that no action touched are shared with the start state.
     """
-    draft = _Draft(state)
-    # Most of a log is text: as long as deltas go on for one message, they are only collected. They are joined when
-    # the next text is opened, not all at the end, where every one of them has long left the processor's cache.
-    message_id = within = None
-    text: list[str] = []
-    deltas: list[str] = []
-    add = deltas.append
-    for action in actions:
-        if type(action) is Part:
-            part = action.part
-            if type(part) is TextDelta:
-                if part.message_id == message_id and (action.within is within or action.within == within):
-                    add(part.delta)
-                    continue
-                opened = draft.open_text(action.within, part.message_id)
-                if opened is None:
-                    message_id = None
-                    continue
-                text.append("".join(deltas))
-                deltas.clear()
-                add(part.delta)
-                text, message_id, within = opened, part.message_id, action.within
-                continue
-            message_id = None
-            level = draft.session if action.within is None else draft.run(action.within)
-            if level is not None:
-                _PARTS[type(part)](draft, level, part)
-            continue
-        message_id = None
-        _ACTIONS[type(action)](draft, action)
-    text.append("".join(deltas))
+    draft = Draft(state)
+    draft.feed(actions)
     return draft.frozen()
 
 
-class _Draft:
-    """The session's state as a fold changes it."""
+class Draft:
+    """The session's state as a fold changes it: fed with actions, and frozen when the state is wanted.
 
-    def __init__(self, state: SessionState) -> None:
+    It may be fed on afterwards. Who reads a log in pages feeds one draft: a fold of each page would look through
+    the whole state once a page for what its actions mean.
+    """
+
+    def __init__(self, state: SessionState = EMPTY_SESSION) -> None:
         self._begin(state)
         self._state = state
+
+    def feed(self, actions: Iterable[SessionAction]) -> None:
+        """Apply actions, in order."""
+        # Most of a log is text: as long as deltas go on for one message, they are only collected. They are joined when
+        # the next text is opened, not all at the end, where every one of them has long left the processor's cache.
+        message_id = within = None
+        text: list[str] = []
+        deltas: list[str] = []
+        add = deltas.append
+        for action in actions:
+            if type(action) is Part:
+                part = action.part
+                if type(part) is TextDelta:
+                    if part.message_id == message_id and (action.within is within or action.within == within):
+                        add(part.delta)
+                        continue
+                    opened = self.open_text(action.within, part.message_id)
+                    if opened is None:
+                        message_id = None
+                        continue
+                    text.append("".join(deltas))
+                    deltas.clear()
+                    add(part.delta)
+                    text, message_id, within = opened, part.message_id, action.within
+                    continue
+                message_id = None
+                level = self.session if action.within is None else self.run(action.within)
+                if level is not None:
+                    _PARTS[type(part)](self, level, part)
+                continue
+            message_id = None
+            _ACTIONS[type(action)](self, action)
+        text.append("".join(deltas))
+
+    def take(self, action: SessionAction) -> None:
+        """Apply an action that is no part."""
+        _ACTIONS[type(action)](self, action)
+
+    def take_part(self, level: Level, part: AgentStreamPart) -> None:
+        """Apply a part that is no text delta to the level that it is for."""
+        _PARTS[type(part)](self, level, part)
 
     def _begin(self, state: SessionState) -> None:
         self._levels: list[Level] = []
@@ -108,6 +125,7 @@ class _Draft:
         self._open: OpenCalls | None = None
 
     def frozen(self) -> SessionState:
+        """The state as it is now; the state before, and messages and parts of it, where nothing changed."""
         for level in reversed(self._levels):
             owner = level.owner
             if owner is None or owner.gone:
@@ -116,9 +134,9 @@ class _Draft:
             if messages is not (call.agent.messages if call.agent else ()):
                 owner.put(with_run(call, messages))
         state, messages = self._state, self.session.frozen()
-        if messages is state.messages and self._status == state.status and self._error == state.error:
-            return state
-        return SessionState(messages, self._status, self._error)
+        if messages is not state.messages or self._status != state.status or self._error != state.error:
+            self._state = SessionState(messages, self._status, self._error)
+        return self._state
 
     # ---- actions ----
 
@@ -266,21 +284,21 @@ class _Draft:
                 call.put(cancelled(call.seen(), trigger))
 
 
-_ACTIONS: Mapping[type, Callable[[_Draft, Any], None]] = {
-    Send: _Draft.send,
-    ToolPhase: _Draft.tool_phase,
-    Stop: _Draft.stop,
-    Retry: _Draft.retry,
-    Reset: _Draft.reset,
+_ACTIONS: Mapping[type, Callable[[Draft, Any], None]] = {
+    Send: Draft.send,
+    ToolPhase: Draft.tool_phase,
+    Stop: Draft.stop,
+    Retry: Draft.retry,
+    Reset: Draft.reset,
 }
 
-_PARTS: Mapping[type, Callable[[_Draft, Level, Any], None]] = {
-    MessageStart: _Draft.message_start,
-    Reasoning: _Draft.reasoning,
-    ToolCall: _Draft.tool_call,
-    ToolResult: _Draft.end_call,
-    ToolError: _Draft.end_call,
-    StepFinish: _Draft.step_finish,
-    Finish: _Draft.end_run,
-    RunError: _Draft.end_run,
+_PARTS: Mapping[type, Callable[[Draft, Level, Any], None]] = {
+    MessageStart: Draft.message_start,
+    Reasoning: Draft.reasoning,
+    ToolCall: Draft.tool_call,
+    ToolResult: Draft.end_call,
+    ToolError: Draft.end_call,
+    StepFinish: Draft.step_finish,
+    Finish: Draft.end_run,
+    RunError: Draft.end_run,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, cycle
 
 import pytest
 from hypothesis import given
@@ -33,6 +33,7 @@ from talkfold import (
     fold,
     session_reducer,
 )
+from talkfold.fold import Draft
 from talkfold.testing.strategies import actions, logs, states, wild_logs
 
 pytestmark = pytest.mark.timeout(900)  # the long profile tries twenty times as often
@@ -79,6 +80,25 @@ def test_split_anywhere(log: list[SessionAction], data: st.DataObject) -> None:
     whole = fold(decode_action(encode_action(action)) for action in log)
     assert same(warm, whole)
     assert same(cold, whole)
+
+
+@given(states(), logs(), st.lists(st.integers(1, 4), min_size=1, max_size=8))
+def test_a_draft_goes_on_after_it_was_frozen(start: SessionState, log: list[SessionAction], sizes: list[int]) -> None:
+    draft, at, before = Draft(start), 0, start
+    for size in cycle(sizes):
+        draft.feed(log[at : at + size])
+        state = draft.frozen()
+        assert same(state, fold(log[at : at + size], before))
+        assert draft.frozen() is state
+        assert all(
+            (now is then) == (once is then)
+            for now, once, then in zip(
+                state.messages, fold(log[at : at + size], before).messages, before.messages, strict=False
+            )
+        )
+        at, before = at + size, state
+        if at >= len(log):
+            break
 
 
 @given(states(), wild_logs())

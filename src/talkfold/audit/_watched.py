@@ -13,11 +13,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-# The audit shows what the fold does, so it looks inside.
 from .._draft import DraftMessage, Level
 from .._order import Call
 from ..actions import Part, SessionAction, TextDelta
-from ..fold import _ACTIONS, _PARTS, _Draft  # pyright: ignore[reportPrivateUsage]
+from ..fold import Draft
 from ..model import EMPTY_SESSION, AgentMessage, AgentPart, SessionError, SessionState, SessionStatus, ToolPart
 
 __all__ = ("MessageNote", "Moment", "PartNote", "RowNote", "Stack", "WatchedFold", "WatchedLevel")
@@ -186,7 +185,7 @@ class WatchedLevel(Level):
         return call.run
 
 
-class WatchedFold(_Draft):
+class WatchedFold(Draft):
     """A fold from the empty session, one action a step.
 
     After a step: ``level`` is the row that a part was for (the session's own for other actions, None where ``within``
@@ -230,10 +229,10 @@ class WatchedFold(_Draft):
         if type(action) is Part:
             level = self._level(action.within)
             if level is not None:
-                _PARTS[type(action.part)](self, level, action.part)
+                self.take_part(level, action.part)
         else:
             self.level = self.row
-            _ACTIONS[type(action)](self, action)
+            self.take(action)
         if before != (self._status, self._error):
             self.moments.append((number, self._status, self._error))
 
