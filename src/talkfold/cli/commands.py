@@ -40,6 +40,7 @@ COMMANDS = (
     _command(_LOOK, "list", "sessions:list_sessions", "--title mugs"),
     _command(_LOOK, "show", "reading:show", "order-17 --at 4"),
     _command(_LOOK, "steps", "stepping:steps", "order-17 --from 3 --to 9"),
+    _command(_LOOK, "step", "inspecting:step", "order-17 5"),
     _command(_LOOK, "tail", "tailing:tail", "order-17 -n 3"),
     _command(_LOOK, "retry", "reading:retry", "order-17"),
     _command(_LOOK, "diff", "comparing:diff", "order-17 4 9"),

@@ -167,7 +167,8 @@ def _kind(step: Step) -> str:
     return kind if len(step.rows) == 1 else f"{kind} x{len(step.rows)}"
 
 
-def _text(step: Step) -> str:
+def step_text(step: Step) -> str:
+    """What happened, in a few words: of a text in pieces, its beginning."""
     if len(step.rows) == 1:
         return row_text(step.first)
     action = step.first.action
@@ -185,7 +186,7 @@ _COLUMNS: Sequence[Column[Step]] = (
     ("time (UTC)", lambda it: clock(it.first.time)),
     ("time", lambda it: clock(it.first.time)[-8:]),
     ("kind", _kind),
-    ("what happened", _text),
+    ("what happened", step_text),
     ("status", lambda it: "" if it.after is None else it.after.status),
     ("effect", lambda it: "none" if it.changed is False else ""),
 )
