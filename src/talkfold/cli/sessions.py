@@ -1,4 +1,4 @@
-"""``list``, ``fork``, ``rename``, ``erase``: sessions as wholes."""
+"""``list``, ``fork``, ``rename``: sessions as wholes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from ..errors import InvalidArgument
 from ..model import Json, SessionStatus
 from ..store.lease import Lease
 from ..store.protocol import Page, Session
-from .asking import agreed
 from .opening import find, opened
 from .options import AtNumber, Form, RowForm, SessionId, Where
 from .output import Column, clean, document, line, on_terminal, paint, record, say, table
 from .wording import NOBODY, clock, is_left, lease_text, moment
 
-__all__ = ("erase", "fork", "list_sessions", "rename", "session_json")
+__all__ = ("fork", "list_sessions", "rename", "session_json")
 
 
 def session_json(session: Session) -> dict[str, Json]:
@@ -174,35 +173,3 @@ async def rename(
         document(session_json(renamed))
     else:
         say(f"{renamed.id} is now called {title!r}.")
-
-
-async def erase(
-    session: SessionId,
-    /,
-    *,
-    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Do not ask. The id must then be the whole id.")] = False,
-    by: Annotated[str | None, Parameter(help="Who erases it, for the tombstone.")] = None,
-    where: Where = Where(),
-    form: Form = Form(),
-) -> None:
-    """Remove a session for good.
-
-    Its whole log goes, and everything made from it. A tombstone without content stays, so that the id is never
-    used again. Asks before it does anything.
-    """
-    async with opened(where) as store:
-        found = await (store.get(session, owner=where.owner) if yes else find(store, session, where))
-        if not yes and not _agreed(found):
-            say("Nothing was erased.")
-            return
-        tombstone = await store.erase(found.id, owner=found.owner, by=by)
-    if form.json:
-        document({"erased": tombstone.id, "number": tombstone.number, "at": moment(tombstone.at)})
-    else:
-        say(f"Erased {tombstone.id} and its {tombstone.number} actions.")
-
-
-def _agreed(session: Session) -> bool:
-    called = f" ({session.title})" if session.title else ""
-    question = f"Erase {session.id}{called} with {session.number} actions for good?"
-    return agreed(question, "--yes", "say it to erase without a question")
