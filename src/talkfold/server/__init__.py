@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .access import ALL_SCOPES, TRUSTED, Authenticate, Caller, Scope
+from .agents import Agent
 from .application import Application, app
 from .limits import Limits
 from .refusals import NotAuthenticated
@@ -10,6 +11,7 @@ from .refusals import NotAuthenticated
 __all__ = (
     "ALL_SCOPES",
     "TRUSTED",
+    "Agent",
     "Application",
     "Authenticate",
     "Caller",

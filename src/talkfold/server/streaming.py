@@ -87,7 +87,7 @@ async def _events(call: Call[Following, None], after: int) -> AsyncGenerator[byt
 async def _more(call: Call[Following, None], feed: Feed, after: int) -> tuple[bytes, int]:
     """What comes after a number, as events, and the number of the last of them."""
     if after >= feed.start:
-        return feed.after(after), feed.end
+        return feed.after(after), max(after, feed.end)  # who read the store may be ahead of the feed for a moment
     try:
         rows = await call.service.store.read(call.session_id, after=after, limit=_PAGE, owner=call.owner)
     except TalkfoldError as error:
