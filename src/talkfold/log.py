@@ -17,7 +17,10 @@ from msgspec import Struct
 from .actions import SessionAction
 from .model import Json
 
-__all__ = ("Entry", "Loggable", "LoggedAction", "chain_link", "chain_start")
+__all__ = ("SETTLER", "Entry", "Loggable", "LoggedAction", "chain_link", "chain_row", "chain_start")
+
+SETTLER = "talkfold"
+"""The actor of a stop that settles what a run whose process is gone left open."""
 
 
 class LoggedAction(Struct, frozen=True):
@@ -79,15 +82,29 @@ def chain_link(
 
     Every field is preceded by its length (a missing one by 2**32 - 1), so no two different rows read alike.
     """
-    who = b"" if run is None else run.encode()
-    by = b"" if actor is None else actor.encode()
+    who = None if run is None else run.encode()
+    return chain_row(previous, number, time, who, None if actor is None else actor.encode(), meta, body)
+
+
+def chain_row(
+    previous: bytes,
+    number: int,
+    time: int,
+    run: bytes | None,
+    actor: bytes | None,
+    meta: bytes | None,
+    body: bytes,
+) -> bytes:
+    """``chain_link`` for a row as it is stored, its run and actor in UTF-8. Whatever bytes these are, it has a hash."""
     head = _ENVELOPE.pack(
         previous,
         number,
         time,
-        _ABSENT if run is None else len(who),
-        _ABSENT if actor is None else len(by),
+        _ABSENT if run is None else len(run),
+        _ABSENT if actor is None else len(actor),
         _ABSENT if meta is None else len(meta),
         len(body),
     )
-    return sha256(b"".join((head, who, by, meta or b"", body))).digest()
+    if run is None and actor is None and meta is None:
+        return sha256(head + body).digest()
+    return sha256(b"".join((head, run or b"", actor or b"", meta or b"", body))).digest()

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ..actions import SessionAction
 from ..errors import InvalidArgument
-from ..fold import fold
+from ..fold import Draft, fold
 from ..log import LoggedAction
 from ..model import EMPTY_SESSION, AgentMessage, SessionState, ToolPart
 from ..reducer import session_reducer
@@ -167,7 +167,7 @@ class Replay:
     def _index(self) -> tuple[Mark, ...]:
         """Read the log: its pages, its checkpoints, its marks."""
         marker = Marker()
-        state = EMPTY_SESSION
+        draft = Draft()
         page: list[SessionAction] = []
         size = since = 0
         while rows := self._read(self.last, self._page_rows):
@@ -179,7 +179,8 @@ class Replay:
                 page.append(row.action)
                 size += len(row.body) + _ROW_BYTES
                 if len(page) == self._page_rows or size >= self._page_bytes:
-                    state = fold(page, state)
+                    draft.feed(page)
+                    state = draft.frozen()
                     self._starts.append(self.last)
                     since += size
                     if since >= _unshared(self._checkpoints[-1][1], state):

@@ -5,7 +5,7 @@ All checks happen here, before anything is queued or written, so that a refused 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple, TypeAlias, cast
 
@@ -17,7 +17,7 @@ from ..machine import SESSION_NEXT
 from ..model import Json, SessionStatus
 from .arguments import check_name, check_time
 
-__all__ = ("Batch", "Prepared", "encode_metadata", "next_status", "prepare")
+__all__ = ("Batch", "Prepared", "encode_metadata", "next_status", "prepare", "turning")
 
 
 Prepared: TypeAlias = "tuple[int | None, str | None, str | None, bytes | None, bytes]"
@@ -82,8 +82,7 @@ def prepare(
         typed = [action for action, _ in pairs]
         bodies = [body for _, body in pairs]
         rows = [_enveloped(item, run, actor, shared, body) for item, body in zip(actions, bodies, strict=True)]
-    turning = [action for action in typed if type(action) is not Part or type(action.part) in _ENDS]
-    return Batch(rows, turning, sum(map(len, bodies)))
+    return Batch(rows, turning(typed), sum(map(len, bodies)))
 
 
 _BY_HAND = frozenset({Entry, bytes})
@@ -108,6 +107,11 @@ def _enveloped(item: Loggable, run: str | None, actor: str | None, meta: bytes |
         meta if item.meta is None else encode_metadata("meta", item.meta),
         body,
     )
+
+
+def turning(actions: Iterable[SessionAction]) -> list[SessionAction]:
+    """Those that can change a session's status or its number of user messages; of most logs, few."""
+    return [action for action in actions if type(action) is not Part or type(action.part) in _ENDS]
 
 
 def next_status(status: SessionStatus, turns: int, action: SessionAction) -> tuple[SessionStatus, int]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import sys
 from operator import is_
+from typing import TypeAlias
 
 from ...codec import decode_actions, decode_json, encode_state
 from ...errors import StoreDamaged, TalkfoldError
-from ...fold import fold
-from ...log import chain_link, chain_start
-from ...model import EMPTY_SESSION, AgentMessage, SessionState, SessionStatus
-from ..entries import next_status
+from ...fold import Draft
+from ...log import chain_row, chain_start
+from ...model import AgentMessage, SessionState, SessionStatus
+from ..entries import next_status, turning
 from ..noted import Noted
 from ..protocol import CheckReport, Problem, ProblemCode
 from .reading import unreadable
@@ -21,7 +22,11 @@ from .transaction import find_session
 __all__ = ("Walk",)
 
 _PAGE = 5_000
+_PART = 1_000
 _MOST_PROBLEMS = 100
+
+_Row: TypeAlias = "tuple[int, int, bytes | None, bytes | None, bytes | None, bytes, bytes | None]"
+"""An action as it is stored: number, time, run, actor, meta, body, hash."""
 
 
 class Walk:
@@ -31,7 +36,7 @@ class Walk:
         self.session_id = session_id
         self.owner = owner
         self.problems: list[Problem] = []
-        self._state = EMPTY_SESSION
+        self._draft = Draft()
         self._bases: dict[int, tuple[AgentMessage, ...]] = {}  # the messages at those that later ones build on
         self._last_use: dict[int, int] = {}  # of a snapshot as a base, by its number
         self._status: SessionStatus = "idle"
@@ -60,29 +65,37 @@ class Walk:
             "SELECT number, time, CAST(run AS BLOB), CAST(actor AS BLOB), meta, body, hash FROM action"
             " WHERE session = ? AND number > ? ORDER BY number LIMIT ?",
             (key, self._number, _PAGE),
-        ).fetchall()
-        before = self._number
-        since = self._noted.digest
-        for number, time, run, actor, meta, body, stored in rows:
-            if number != self._number + 1:
-                missing = f"{self._number + 1} to {number - 1}" if number > self._number + 2 else f"{number - 1}"
-                self._problem("gap", number, f"the actions {missing} are missing before {number}")
-            self._link = chain_link(self._link, number, time, _name(run), _name(actor), meta, body)
-            if self._link == since:
-                self._noted.found(number)
-            if stored is not None:
-                if self._link != stored:
-                    self._noted.broken(number)
-                    self._problem("chain", number, self._broken(number))
-                    self._link = stored
-                self._proven = number
-            self._number = number
-            self._size += len(body)
-        self._fold(connection, key, [row[5] for row in rows], before)
-        if len(rows) == _PAGE:
+        )
+        found = 0
+        while part := rows.fetchmany(_PART):
+            found += len(part)
+            self._read(connection, key, part)
+        if found == _PAGE:
             return True
         self._compare_end(connection, key)
         return False
+
+    def _read(self, connection: sqlite3.Connection, key: int, rows: list[_Row]) -> None:
+        """Walk the chain along these rows, then fold them: few enough that both find them in the processor's cache."""
+        link, last, size, before = self._link, self._number, self._size, self._number
+        since = self._noted.digest
+        for number, time, run, actor, meta, body, stored in rows:
+            if number != last + 1:
+                missing = f"{last + 1} to {number - 1}" if number > last + 2 else f"{number - 1}"
+                self._problem("gap", number, f"the actions {missing} are missing before {number}")
+            link = chain_row(link, number, time, run, actor, meta, body)
+            if link == since:
+                self._noted.found(number)
+            if stored is not None:
+                if link != stored:
+                    self._noted.broken(number)
+                    self._problem("chain", number, self._broken(number))
+                    link = stored
+                self._proven = number
+            last = number
+            size += len(body)
+        self._link, self._number, self._size = link, last, size
+        self._fold(connection, key, [row[5] for row in rows], before)
 
     def _fold(self, connection: sqlite3.Connection, key: int, bodies: list[bytes], before: int) -> None:
         """Fold this page, stopping at every snapshot in it."""
@@ -95,7 +108,7 @@ class Walk:
             self._problem("undecodable", number, f"action {number} cannot be read: {reason}")
             self._whole = False
             return
-        for action in actions:
+        for action in turning(actions):
             self._status, self._turns = next_status(self._status, self._turns, action)
         if not before:
             self._last_use = dict(
@@ -111,10 +124,10 @@ class Walk:
         ).fetchall()
         done = 0
         for number, base, keep, stored in snapshots:
-            self._state = fold(actions[done : number - before], self._state)
+            self._draft.feed(actions[done : number - before])
             done = number - before
             self._compare(number, base, keep, stored)
-        self._state = fold(actions[done:], self._state)
+        self._draft.feed(actions[done:])
 
     def _compare(self, number: int, base: int, keep: int, stored: bytes) -> None:
         """A snapshot says which messages it shares with its base, and has the others: both must be so.
@@ -124,7 +137,7 @@ class Walk:
         if base and base < number and base not in self._bases:
             return
         self._snapshots += 1
-        state, shared = self._state, self._bases.get(base, ())
+        state, shared = self._draft.frozen(), self._bases.get(base, ())
         same = len(shared) >= keep and all(map(is_, shared[:keep], state.messages[:keep]))
         rest = SessionState(state.messages[keep:], state.status, state.error)
         if not same or stored != encode_state(rest, max_bytes=sys.maxsize, max_depth=sys.maxsize):
@@ -154,7 +167,7 @@ class Walk:
             self._problem("metadata", end, f"the session's metadata cannot be read: {error}")
         if not self._whole or self.problems:
             return
-        folded = self._state.status
+        folded = self._draft.frozen().status
         if not status == folded == self._status:
             self._problem("status", end, f"the session is listed as {status}; its log folds to {folded}")
         elif turns != self._turns:
@@ -171,11 +184,3 @@ class Walk:
         problem = self._noted.problem(self._number)
         problems = (*self.problems, problem) if problem else tuple(self.problems)
         return CheckReport(self.session_id, self._number, self._link, self._snapshots, problems, self._noted.proven_to)
-
-
-def _name(stored: bytes | None) -> str | None:
-    """A run or an actor. Where the bytes are no text, one that nobody can be called, so the chain breaks there."""
-    try:
-        return None if stored is None else stored.decode()
-    except UnicodeDecodeError:
-        return "\0"
