@@ -94,9 +94,9 @@ class Indexer:
     async def catch_up(self, owner: str | None, key: int | None, told: Indexing | None = None) -> None:
         """Index all that is committed now: of one session, of an owner's, or of all. Off, it does nothing."""
         look = partial(_behind, owner=owner, key=key)
-        goal = left = await self._reader.run(look)
+        goal = await self._reader.run(look)
+        left, stuck = dict(goal), set[int]()
         total, done = sum(number - indexed for indexed, number in goal.values()), 0
-        stuck: set[int] = set()
         while left:
             while left:
                 steps = await self._step(list(left)[:_MOST_KEYS])
