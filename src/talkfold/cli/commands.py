@@ -38,6 +38,7 @@ def _command(group: str, name: str, target: str, example: str) -> Command:
 COMMANDS = (
     _command(_START, "demo", "demo:demo", ""),
     _command(_LOOK, "list", "sessions:list_sessions", "--title mugs"),
+    _command(_LOOK, "search", "searching:search", "blue mug*"),
     _command(_LOOK, "show", "reading:show", "order-17 --at 4"),
     _command(_LOOK, "steps", "stepping:steps", "order-17 --from 3 --to 9"),
     _command(_LOOK, "step", "inspecting:step", "order-17 5"),
