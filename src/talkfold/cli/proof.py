@@ -116,7 +116,7 @@ async def check(
             record(each.json)
     else:
         _show(checked)
-        _tell(checked, missing, since=since is not None)
+        _tell(checked, missing, counted=all_ and since is not None)
     return FOUND if gone or any(each.report.problems for each in checked) else 0
 
 
@@ -156,18 +156,18 @@ def _show(checked: Sequence[_Checked]) -> None:
             sys.stdout.write(f"{each.report.digest.hex()}  {clean(each.session.id)}\n")
 
 
-def _tell(checked: Sequence[_Checked], missing: Sequence[Missing], *, since: bool) -> None:
+def _tell(checked: Sequence[_Checked], missing: Sequence[Missing], *, counted: bool) -> None:
     for each in checked:
         for problem in each.report.problems:
             say(f"{each.session.id} at {problem.number}: {problem.text} ({problem.code})")
     for each in missing:
         say(f"{each.id}: {each.text}")
-    if since and len(checked) == 1 and checked[0].report.since is not None:
-        say(f"{checked[0].session.id}: {_same(checked[0].report)}.")
-    elif since:
+    if counted:
         same = sum(each.report.since is not None for each in checked)
         new = sum(not each.noted for each in checked)
         say(f"{count(same, 'log')} as noted, {len(missing)} missing or erased, {new} not noted before.")
+    elif len(checked) == 1 and checked[0].report.since is not None:
+        say(f"{checked[0].session.id}: {_same(checked[0].report)}.")
     bad = sum(bool(each.report.problems) for each in checked) + sum(each.erased is None for each in missing)
     say(f"{count(len(checked), 'session')} checked, {bad or 'none'} with problems.")
 
