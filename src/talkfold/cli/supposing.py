@@ -185,7 +185,9 @@ def _lines(told: Sequence[_Told], there: SessionState, result: WhatIf, end: int)
     else:
         yield line((f"At the end, after {end}, it is all the same again.", "bold"))
     retries = _retries(result)
-    if retries.diff:
+    if retries.diff and retries.diff.levels == result.diff.levels:
+        yield line(("What Retry sends would differ in the same way.", "bold"))
+    elif retries.diff:
         yield line(("What Retry sends would differ:", "bold"))
         yield from change_lines(_sent(retries.before), retries.diff, indent=2)
     else:
