@@ -54,7 +54,21 @@ def test_text_from_a_conversation_is_never_trusted(talkfold: Talkfold) -> None:
         part(type="error", error=NASTY),
     ]
     assert talkfold("import", "-", stdin=jsonl(log)).code == 0
-    for command in ("show evil", "steps evil", "retry evil", "follow evil", "list"):
+    for command in (
+        "show evil",
+        "steps evil",
+        "retry evil",
+        "follow evil",
+        "list",
+        "diff evil 0",
+        "diff evil 5 2",
+        "blame evil",
+        "blame evil --field error",
+        "lanes evil",
+        "stats evil",
+        "whatif evil --skip 3",
+        "whatif evil --skip-type error",
+    ):
         ended = talkfold(*command.split())
         assert ended.code == 0
         assert not set(ended.out + ended.err) & set("\x1b\x07\x00\t\u202e\ud83d"), command
