@@ -22,18 +22,19 @@ class Effects(WatchedFold):
         """Apply actions that stand at one number; whether any of them changed the session."""
         changed = False
         for action in actions:
-            changed |= self._changes(number or 1, action)
+            changed |= self.changes(number or 1, action)
         return changed
 
-    def _changes(self, number: int, action: SessionAction) -> bool:
+    def changes(self, number: int, action: SessionAction) -> bool:
+        """Apply the action that stands at that number; whether it changed the session."""
         self._touched = False
+        if type(action) is Part and type(action.part) is TextDelta:
+            self.step(number, action)
+            return self.text is not None and (self._touched or action.part.delta != "")
         moments = len(self.moments)
         self.step(number, action)
-        if isinstance(action, Part):
-            if isinstance(action.part, TextDelta):
-                return self.text is not None and (self._touched or action.part.delta != "")
-            if isinstance(action.part, MessageStart):
-                return self.level is not None
+        if isinstance(action, Part) and isinstance(action.part, MessageStart):
+            return self.level is not None
         return self._touched or len(self.moments) > moments or isinstance(action, Send)
 
     # ---- what the rows tell ----

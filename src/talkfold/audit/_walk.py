@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ..actions import Finish, Part, Reset, Retry, RunError, Send, SessionAction, Stop
+from ..actions import Finish, Part, Reset, Retry, RunError, Send, SessionAction, Stop, TextDelta
 from ..calls import is_delegate, is_open
-from ..log import LoggedAction
+from ..log import SETTLER, LoggedAction
 from ..model import DELEGATE_PREFIX, ToolPart
 from ._watched import PartNote, WatchedFold
 
-__all__ = ("SETTLER", "LaneEnd", "LaneKind", "OpenLane", "Walk")
+__all__ = ("LaneEnd", "LaneKind", "OpenLane", "Walk")
 
 LaneKind: TypeAlias = Literal["run", "turn", "agent", "call"]
 LaneEnd: TypeAlias = Literal[
@@ -29,9 +29,6 @@ LaneEnd: TypeAlias = Literal[
     "cancelled",
     "dropped",
 ]
-
-SETTLER = "talkfold"
-"""The actor of a stop that settles what a dead process left."""
 
 
 class OpenLane:
@@ -86,10 +83,11 @@ class OpenLane:
 
     def reach(self, row: LoggedAction, clock: int) -> None:
         """The lane goes on to this row."""
-        self.last = row.number
-        self.start = min(self.start, row.time)
-        self.end = max(self.end, row.time)
-        self.until = clock
+        self.last, self.until = row.number, clock
+        if row.time > self.end:
+            self.end = row.time
+        elif row.time < self.start:
+            self.start = row.time
 
 
 class Walk:
@@ -97,7 +95,8 @@ class Walk:
 
     After a step: ``home`` is the lane of the level that the row was for. ``clock`` counts the milliseconds that went
     forward between rows: whatever is measured with it is never negative and adds up. ``backwards`` are the rows
-    whose time was before that of the row before: number, and how many milliseconds.
+    whose time was before that of the row before: number, and how many milliseconds. ``goes_on``: the row brought
+    more text of what the row before brought text of.
     """
 
     def __init__(self) -> None:
@@ -110,11 +109,23 @@ class Walk:
         self._time: int | None = None
         self._runs: dict[str, OpenLane] = {}
         self._newest: OpenLane | None = None
+        self.goes_on = False
+        self._text: tuple[str, str | None, str | None] | None = None  # message, within and run of the delta before
 
     def step(self, row: LoggedAction) -> OpenLane:
         """Read one row; the innermost lane that it belongs to."""
         self._tick(row)
         fold, action = self.fold, row.action
+        # Most of a log is text: as long as it goes on for one message of one run, nothing else can change.
+        text = None
+        if type(action) is Part and type(part := action.part) is TextDelta:
+            text = part.message_id, action.within, row.run
+            if text == self._text and self.home is not None:
+                self.goes_on = True
+                self.home.actions += 1
+                self.home.reach(row, self.clock)
+                return self.home
+        self.goes_on, self._text = False, text
         fold.step(row.number, action)
         top = self._top(row)
         owner = fold.level.owner if fold.level is not None else None

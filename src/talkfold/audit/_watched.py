@@ -216,13 +216,13 @@ class WatchedFold(Draft):
     def step(self, number: int, action: SessionAction) -> None:
         """Apply one action of the log, which has that number."""
         self.number = number
+        if type(action) is Part and type(action.part) is TextDelta:
+            self._delta(action, action.part)
+            return
         if self.changed:
             self.changed = []
         if self.dropped:
             self.dropped = []
-        if type(action) is Part and type(action.part) is TextDelta:
-            self._delta(action, action.part)
-            return
         self._joins = None
         self.text = None
         before = self._status, self._error
@@ -239,13 +239,13 @@ class WatchedFold(Draft):
     def _delta(self, action: Part, part: TextDelta) -> None:
         joins = self._joins
         if joins is None or joins[0] != part.message_id or joins[1] != action.within:
+            self.changed, self.dropped = [], []
             self._level(action.within)
             chunks = self.open_text(action.within, part.message_id)
             self.text = None if chunks is None else self._texts[id(chunks)]
             self._joins = part.message_id, action.within
-        text = self.text
         # An empty delta changes nothing, unless it opens the text.
-        if text is not None and self._keep_text and (part.delta or not text.numbers):
+        if self._keep_text and (text := self.text) is not None and (part.delta or not text.numbers):
             assert text.deltas is not None
             text.deltas.append(part.delta)
             text.numbers.append(self.number)

@@ -5,16 +5,18 @@ Which call a phase or an outcome means is what the fold says: the newest of its 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..actions import Finish, MessageStart, Part, Reset, Retry, RunError, Send, Stop
+from ..actions import Finish, MessageStart, Part, Reset, Retry, RunError, Send, Stop, TextDelta
 from ..calls import is_open
 from ..log import LoggedAction
 from ._watched import WatchedFold
 
-__all__ = ("Mark", "MarkKind", "Marker")
+__all__ = ("Mark", "MarkKind", "Marker", "Marks")
 
 MarkKind: TypeAlias = Literal[
     "run", "send", "retry", "stop", "reset", "message", "call", "phase", "outcome", "finish", "error"
@@ -42,6 +44,45 @@ class Mark(Struct, frozen=True, rename="camel", omit_defaults=True):
     within: str | None = None
 
 
+class Marks:
+    """The marks of a whole log, in order: ``all``, and how to find one."""
+
+    def __init__(self, marks: Iterable[Mark]) -> None:
+        self.all: tuple[Mark, ...] = tuple(marks)
+        self._calls: dict[int, list[Mark]] | None = None
+
+    def find(self, *kinds: MarkKind, id: str | None = None) -> tuple[Mark, ...]:  # noqa: A002
+        """The marks of these kinds (of all kinds, when none is named), with that id if one is given."""
+        return tuple(mark for mark in self.all if (not kinds or mark.kind in kinds) and (id is None or mark.id == id))
+
+    def of_call(self, number: int) -> tuple[Mark, ...]:
+        """What became of the call that the action with that number made: itself, its phases, its outcomes."""
+        if self._calls is None:
+            self._calls = {}
+            for mark in self.all:
+                if mark.call is not None:
+                    self._calls.setdefault(mark.call, []).append(mark)
+        return tuple(self._calls.get(number, ()))
+
+    def after(self, number: int, *kinds: MarkKind) -> Mark | None:
+        """The first mark after a number, of these kinds if any are named."""
+        for index in range(bisect_right(self.all, number, key=_number), len(self.all)):
+            if not kinds or self.all[index].kind in kinds:
+                return self.all[index]
+        return None
+
+    def before(self, number: int, *kinds: MarkKind) -> Mark | None:
+        """The last mark before a number, of these kinds if any are named."""
+        for index in range(bisect_left(self.all, number, key=_number) - 1, -1, -1):
+            if not kinds or self.all[index].kind in kinds:
+                return self.all[index]
+        return None
+
+
+def _number(mark: Mark) -> int:
+    return mark.number
+
+
 class Marker:
     """Finds the marks of a log, row by row from the first: ``marks`` are those of the rows so far, in order."""
 
@@ -55,6 +96,9 @@ class Marker:
         """Take the next row."""
         number, action, fold = row.number, row.action, self._fold
         kind = type(action)
+        if type(action) is Part and type(action.part) is TextDelta and (row.run is None or row.run in self._runs):
+            fold.step(number, action)
+            return
         if kind is Send or kind is Retry:
             self.turn += 1
         if row.run is not None and row.run not in self._runs:

@@ -8,7 +8,7 @@ take the memory that a state takes. A step, forward or back, costs about one act
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
@@ -18,8 +18,8 @@ from ..errors import InvalidArgument
 from ..fold import Draft, fold
 from ..log import LoggedAction
 from ..model import EMPTY_SESSION, AgentMessage, SessionState, ToolPart
-from ..reducer import session_reducer
-from .marks import Mark, Marker, MarkKind
+from .marks import Mark, Marker, MarkKind, Marks
+from .trail import NEAR, Known, Trail, nearest
 
 __all__ = ("PAGE_BYTES", "PAGE_ROWS", "Pages", "Replay")
 
@@ -35,12 +35,6 @@ PAGE_BYTES = 2**20
 _PAGES_HELD = 4
 _ROW_BYTES = 64
 """What a row takes beside its body."""
-
-_NEAR = 16
-"""Who steps back gets so many actions applied one by one, and each state in between is kept."""
-
-_TRAIL = 64
-"""The most states that are kept around the position."""
 
 
 class Replay:
@@ -59,25 +53,24 @@ class Replay:
         self._page_rows, self._page_bytes = page_rows, page_bytes
         self._read: Pages = rows if callable(rows) else lambda after, limit: rows[after : after + limit]
         self._starts = [0]  # page k has the rows after starts[k], through starts[k + 1]
-        self._checkpoints: list[tuple[int, SessionState]] = [(0, EMPTY_SESSION)]
+        self._checkpoints: list[Known] = [(0, EMPTY_SESSION)]
         self._held: OrderedDict[int, list[SessionAction]] = OrderedDict()
-        self._trail: list[tuple[int, SessionState]] = []
-        self._number, self._state = 0, EMPTY_SESSION
+        self._trail = Trail()
         self.last: int = 0
-        self.marks: tuple[Mark, ...] = self._index()
-        self._calls: dict[int, list[Mark]] | None = None
+        self._marks = self._index()
+        self.marks: tuple[Mark, ...] = self._marks.all
 
     # ---- states ----
 
     @property
     def number(self) -> int:
         """The position: how many actions have been applied."""
-        return self._number
+        return self._trail.number
 
     @property
     def state(self) -> SessionState:
         """The state at the position."""
-        return self._state
+        return self._trail.state
 
     def state_at(self, number: int) -> SessionState:
         """The state after so many actions; the position stays. Raises InvalidArgument like ``seek``."""
@@ -87,84 +80,44 @@ class Replay:
     def seek(self, number: int) -> SessionState:
         """Go to a number; the state there. Raises InvalidArgument for one that the log does not have."""
         state = self.state_at(number)
-        self._arrive(number, state)
+        self._trail.arrive(number, state)
         return state
 
     def step(self, by: int = 1) -> SessionState:
         """Go so many actions forward, or back, but not beyond the ends of the log; the state there."""
-        number = min(max(self._number + by, 0), self.last)
-        if abs(number - self._number) > _NEAR:
+        number = min(max(self.number + by, 0), self.last)
+        if abs(number - self.number) > NEAR:
             return self.seek(number)
-        at, state = self._nearest(number)
-        # Halfway states are left behind, so that going back finds one at about any distance.
-        while number - at > _NEAR:
-            middle = at + (number - at + 1) // 2
-            state = fold(self._actions(at, middle), state)
-            at = middle
-            self._arrive(at, state)
-        for action in self._actions(at, number):
-            state = session_reducer(state, action)
-            at += 1
-            self._arrive(at, state)
-        self._arrive(number, state)
-        return state
+        return self._trail.walk(self._nearest(number), number, self._actions)
 
-    def _nearest(self, number: int) -> tuple[int, SessionState]:
+    def _nearest(self, number: int) -> Known:
         """A state that is known, at that number or before."""
         if not 0 <= number <= self.last:
             raise InvalidArgument("number", f"{number} is not between 0 and {self.last}")
-        places = (self._checkpoints, self._trail)
-        return max((row[at - 1] for row in places if (at := bisect_right(row, number, key=_number))), key=_number)
-
-    def _arrive(self, number: int, state: SessionState) -> None:
-        """Make that the position, and the end of the trail."""
-        self._number, self._state = number, state
-        trail = self._trail
-        while trail and trail[-1][0] >= number:
-            trail.pop()
-        trail.append((number, state))
-        if len(trail) > _TRAIL:
-            kept: list[tuple[int, SessionState]] = []
-            distance = 0
-            for entry in reversed(trail):
-                away = number - entry[0]
-                if away < _NEAR or away >= 2 * distance:
-                    kept.append(entry)
-                    distance = away
-            self._trail = kept[::-1]
+        places = (nearest(self._checkpoints, number), self._trail.nearest(number))
+        return max((known for known in places if known is not None), key=lambda known: known[0])
 
     # ---- marks ----
 
     def find(self, *kinds: MarkKind, id: str | None = None) -> tuple[Mark, ...]:  # noqa: A002
         """The marks of these kinds (of all kinds, when none is named), with that id if one is given."""
-        return tuple(mark for mark in self.marks if (not kinds or mark.kind in kinds) and (id is None or mark.id == id))
+        return self._marks.find(*kinds, id=id)
 
     def of_call(self, number: int) -> tuple[Mark, ...]:
         """What became of the call that the action with that number made: itself, its phases, its outcomes."""
-        if self._calls is None:
-            self._calls = {}
-            for mark in self.marks:
-                if mark.call is not None:
-                    self._calls.setdefault(mark.call, []).append(mark)
-        return tuple(self._calls.get(number, ()))
+        return self._marks.of_call(number)
 
     def next_mark(self, *kinds: MarkKind) -> Mark | None:
         """The first mark after the position, of these kinds if any are named."""
-        for index in range(bisect_right(self.marks, self._number, key=_mark_number), len(self.marks)):
-            if not kinds or self.marks[index].kind in kinds:
-                return self.marks[index]
-        return None
+        return self._marks.after(self.number, *kinds)
 
     def previous_mark(self, *kinds: MarkKind) -> Mark | None:
         """The last mark before the position, of these kinds if any are named."""
-        for index in range(bisect_left(self.marks, self._number, key=_mark_number) - 1, -1, -1):
-            if not kinds or self.marks[index].kind in kinds:
-                return self.marks[index]
-        return None
+        return self._marks.before(self.number, *kinds)
 
     # ---- rows ----
 
-    def _index(self) -> tuple[Mark, ...]:
+    def _index(self) -> Marks:
         """Read the log: its pages, its checkpoints, its marks."""
         marker = Marker()
         draft = Draft()
@@ -190,7 +143,7 @@ class Replay:
                     size = 0
         if self._starts[-1] != self.last:
             self._starts.append(self.last)
-        return tuple(marker.marks)
+        return Marks(marker.marks)
 
     def _actions(self, after: int, through: int) -> Iterator[SessionAction]:
         page = bisect_right(self._starts, after) - 1
@@ -216,14 +169,6 @@ class Replay:
         else:
             self._held.move_to_end(page)
         return actions
-
-
-def _number(entry: tuple[int, SessionState]) -> int:
-    return entry[0]
-
-
-def _mark_number(mark: Mark) -> int:
-    return mark.number
 
 
 _MESSAGE_BYTES = 128

@@ -199,10 +199,14 @@ class _Watch:
         self._models: dict[str | None, Sum] = {}
         self._all = Sum()
         self._unread: list[int] = []
+        self._text_of: _Step | None = None  # the step that more text of the same message belongs to
 
     def read(self, row: LoggedAction) -> None:
         walk = self._walk
         lane = walk.step(row)
+        if walk.goes_on and row.meta is None and (step := self._text_of) is not None:
+            step.last, step.until = row.number, walk.clock
+            return
         for new in walk.lanes[len(self._times) :]:
             self._times.append(_Times(walk.clock))
             if new.parent is not None:
@@ -216,6 +220,7 @@ class _Watch:
             self._use(row.number, row.meta, lane, step)
         if own is not None:
             self._close(row.number, own, what)
+        self._text_of = step if step is not None and step.text is not None and type(what) is TextDelta else None
         for note in walk.fold.changed:
             call, changed = note.call, walk.by_call[note]
             assert call is not None

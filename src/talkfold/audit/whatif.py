@@ -109,9 +109,12 @@ def what_if(rows: Iterable[LoggedAction], changes: Iterable[Change]) -> WhatIf:
     lost: list[int] = []
     gained: list[int] = []
     for number, now, stays, brought in _steps(rows, changes):
-        instead = (*now, *brought) if stays else brought
         did, does = old.change_by(number, now), stays and new.change_by(number, now)
-        came = new.change_by(number, brought)
+        came = bool(brought) and new.change_by(number, brought)
+        if first is None and stays and did == does and not brought:
+            pending += now
+            continue
+        instead = (*now, *brought) if stays else brought
         if first is None:
             if came or did != does:
                 common = fold(pending, common)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ..actions import Reset, Retry, Send, SessionAction, Stop
 from ..errors import CallNotWaiting
+from ..log import SETTLER
 from ..model import Json, SessionState
 from ..reducer import session_reducer
 from .entries import Batch, prepare
@@ -87,4 +88,4 @@ def needed_stop(state: SessionState, *, run: str | None, cause: str) -> Batch | 
     if state.status != "streaming" and stopped.messages is state.messages:
         return None
     meta: dict[str, Json] = {"cause": cause}
-    return prepare([Stop()], run=run, actor="talkfold", meta=meta)
+    return prepare([Stop()], run=run, actor=SETTLER, meta=meta)

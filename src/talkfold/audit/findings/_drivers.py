@@ -11,10 +11,7 @@ from ._conversation import Standing
 from ._telling import Telling
 from .codes import AGENT_FAULTS
 
-__all__ = ("SETTLER", "Drivers", "noted")
-
-SETTLER = "talkfold"
-"""The actor of a stop that settles what a dead run left open."""
+__all__ = ("Drivers", "noted")
 
 _CAUSES = {"cancelled": "run-cancelled", "raised": "run-raised", "store": "run-store-failed"}
 _LONGEST = 500

@@ -24,11 +24,11 @@ from ...actions import (
     ToolResult,
 )
 from ...calls import finish_trigger
-from ...log import LoggedAction
+from ...log import SETTLER, LoggedAction
 from ...machine import FINISHED, OPEN
 from ._calls import Calls, place_of
 from ._conversation import Call, Conversation, Level, Message
-from ._drivers import SETTLER, Drivers
+from ._drivers import Drivers
 from ._halves import Halves
 from ._telling import Telling, calls_named
 
