@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
+from ...errors import StoreDamaged
 from ..arguments import MOST_HITS, check_kinds, check_limit, check_name
 from ..search.answer import Indexing, SearchPage
 from ..search.query import parse_query
@@ -13,7 +14,7 @@ from .connection import sqlite_errors
 from .read_calls import ReadCalls
 from .reading import end_of
 from .search_pages import search_page
-from .search_rows import switch
+from .search_rows import mend, switch
 
 __all__ = ("SearchCalls",)
 
@@ -41,22 +42,21 @@ class SearchCalls(ReadCalls):
         if session_id is not None:
             key = (await self._read(partial(end_of, session_id=session_id, owner=owner))).key
         self._refuse_closed()
-        with sqlite_errors(self.path, self._timeout):
-            await self._indexer.catch_up(owner, key, told)
-        return await self._read(
-            partial(
-                search_page,
-                query=asked,
-                owner=owner,
-                key=key,
-                kinds=tuple(kinds),
-                limit=limit,
-                cursor=cursor,
-            )
-        )
+        page = partial(search_page, query=asked, owner=owner, key=key, kinds=tuple(kinds), limit=limit, cursor=cursor)
+        try:
+            await self._catch_up(owner, key, told)
+            return await self._read(page)
+        except StoreDamaged:
+            if not await self._write(mend):
+                raise
+            await self._catch_up(owner, key, told)
+            return await self._read(page)
 
     async def set_search(self, on: bool, *, told: Indexing | None = None) -> None:
         changed = await self._write(partial(switch, on=on))
         if on and changed:
-            with sqlite_errors(self.path, self._timeout):
-                await self._indexer.catch_up(None, None, told)
+            await self._catch_up(None, None, told)
+
+    async def _catch_up(self, owner: str | None, key: int | None, told: Indexing | None) -> None:
+        with sqlite_errors(self.path, self._timeout):
+            await self._indexer.catch_up(owner, key, told)

@@ -28,6 +28,7 @@ __all__ = (
     "forget_session",
     "is_off",
     "kind_mark",
+    "mend",
     "merge",
     "owner_mark",
     "plan_steps",
@@ -179,14 +180,47 @@ def apply_steps(tx: Transaction, steps: Sequence[Step]) -> None:
 
 
 def forget_session(tx: Transaction, key: int) -> None:
-    """Take a session out of the index. Its words stay in older segments until they are merged (``optimize``)."""
-    tx.connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", rows_of(key))
-    tx.connection.execute("DELETE FROM search_progress WHERE session = ?", (key,))
+    """Take a session out of the index. Its words stay in older segments until they are merged.
+
+    A damaged index is emptied: it can be made again, and nothing may keep a session from being erased.
+    """
+    try:
+        tx.connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", rows_of(key))
+        tx.connection.execute("DELETE FROM search_progress WHERE session = ?", (key,))
+    except sqlite3.DatabaseError as error:
+        _empty_damaged(tx.connection, error)
 
 
 def merge(connection: sqlite3.Connection) -> None:
-    """Leave no word in the index of texts that were taken out of it."""
-    connection.execute("INSERT INTO search (search) VALUES ('optimize')")
+    """Leave no word in the index of texts that were taken out of it. Outside of a transaction: it makes its own."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        try:
+            connection.execute("INSERT INTO search (search) VALUES ('optimize')")
+        except sqlite3.DatabaseError as error:
+            _empty_damaged(connection, error)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def mend(tx: Transaction) -> bool:
+    """Empty the index if it is damaged, so that it is made again. Whether it was."""
+    try:
+        tx.connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
+    except sqlite3.DatabaseError as error:
+        _empty_damaged(tx.connection, error)
+        return True
+    return False
+
+
+def _empty_damaged(connection: sqlite3.Connection, error: sqlite3.DatabaseError) -> None:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+        raise error
+    for statement in _EMPTY:
+        connection.execute(statement)
 
 
 def switch(tx: Transaction, on: bool) -> bool:
