@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ...actions import Part, ToolCall, ToolError, ToolPhase, ToolResult
 from ...calls import CANCELLED_MARK
 from ...codec import encode_action
@@ -13,12 +15,21 @@ from ._telling import Telling, calls_named, named
 
 __all__ = ("Calls", "place_of")
 
+_ENCODER = msgspec.json.Encoder()
 _DECISIONS = {"denied": "approval-denied", "expired": "approval-expired"}
 
 
 def place_of(level: Level) -> str:
     """A level as it stands in a sentence."""
     return "the session" if level.owner is None else f"the run inside the call {named(level.owner.id)}"
+
+
+def _hashed(part: ToolResult | ToolError) -> int:
+    """The same number for outcomes that say the same."""
+    try:
+        return hash(_ENCODER.encode(part))
+    except (TypeError, ValueError, RecursionError):  # half of a surrogate pair, say
+        return hash(encode_action(Part(part)))
 
 
 class Calls:
@@ -55,7 +66,7 @@ class Calls:
             self._unknown(row, level, part.id)
             return
         mark = isinstance(part, ToolError) and part.error.startswith(CANCELLED_MARK)
-        outcome = hash(encode_action(Part(part)))
+        outcome = _hashed(part)
         if call.is_open:
             if conversation.session.standing == "ended" or level.standing == "ended":
                 telling.tell("outcome-after-end", (number,), call_id=call.id, within=within)
