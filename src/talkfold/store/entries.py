@@ -17,7 +17,7 @@ from ..machine import SESSION_NEXT
 from ..model import Json, SessionStatus
 from .arguments import check_name, check_time
 
-__all__ = ("Batch", "Prepared", "encode_metadata", "next_status", "prepare", "turning")
+__all__ = ("Batch", "Prepared", "encode_metadata", "next_status", "prepare", "request_of", "turning")
 
 
 Prepared: TypeAlias = "tuple[int | None, str | None, str | None, bytes | None, bytes]"
@@ -33,15 +33,20 @@ class Batch(NamedTuple):
 
     def request(self) -> bytes:
         """32 bytes that two appends share only when they ask for the very same actions."""
-        digest = sha256()
-        for row in self.rows:
-            digest.update(len(row[-1]).to_bytes(8, "big"))
-            digest.update(row[-1])
-        return digest.digest()
+        return request_of(row[-1] for row in self.rows)
 
     def under(self, run: str) -> Batch:
         """The same append, under this run's id where an action names none of its own."""
         return self._replace(rows=[row if row[1] is not None else (row[0], run, *row[2:]) for row in self.rows])
+
+
+def request_of(bodies: Iterable[bytes]) -> bytes:
+    """What is kept with an idempotency key of the actions that were asked for."""
+    digest = sha256()
+    for body in bodies:
+        digest.update(len(body).to_bytes(8, "big"))
+        digest.update(body)
+    return digest.digest()
 
 
 def encode_metadata(name: str, value: Mapping[str, Json] | None) -> bytes | None:

@@ -125,7 +125,7 @@ class Tombstone(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 ProblemCode: TypeAlias = Literal[
-    "gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key", "metadata", "since"
+    "gap", "chain", "head", "undecodable", "snapshot", "status", "size", "key", "metadata", "lease", "since"
 ]
 
 

@@ -12,7 +12,7 @@ from ...errors import TalkfoldError
 from ..lease import Lease, Waiting
 from .alive import AliveByte
 
-__all__ = ("LEASE_COLUMNS", "Moment", "NotedLease", "drop_lease", "lease_from", "put_lease")
+__all__ = ("LEASE_COLUMNS", "Moment", "NotedLease", "drop_lease", "lease_from", "put_lease", "waiting_from")
 
 LEASE_COLUMNS = "l.run, l.holder, l.since, l.expires, l.waiting, l.alive"
 
@@ -40,10 +40,11 @@ class Moment(NamedTuple):
 def lease_from(row: tuple[Any, ...]) -> NotedLease | None:
     """A lease from a row of ``LEASE_COLUMNS``, which are all NULL where there is none."""
     run, holder, since, expires, waiting, alive = row
-    return None if run is None else NotedLease(Lease(run, holder, since, expires, _readable(waiting)), alive)
+    return None if run is None else NotedLease(Lease(run, holder, since, expires, waiting_from(waiting)), alive)
 
 
-def _readable(waiting: str | None) -> Waiting | None:
+def waiting_from(waiting: str | None) -> Waiting | None:
+    """The call that a run waits for, from its column."""
     # A row that somebody spoilt must not hide the session: nobody can answer the call, but anybody can stop it.
     try:
         return None if waiting is None else convert(decode_json(waiting), Waiting)

@@ -12,9 +12,10 @@ from ...errors import StoreDamaged, TalkfoldError
 from ...fold import Draft
 from ...log import chain_row, chain_start
 from ...model import AgentMessage, SessionState, SessionStatus
-from ..entries import next_status, turning
+from ..entries import next_status, request_of, turning
 from ..noted import Noted
 from ..protocol import CheckReport, Problem, ProblemCode
+from .lease_rows import waiting_from
 from .reading import unreadable
 from .snapshots import FOLD_VERSION
 from .transaction import find_session
@@ -24,6 +25,7 @@ __all__ = ("Walk",)
 _PAGE = 5_000
 _PART = 1_000
 _MOST_PROBLEMS = 100
+_KEYS = 1_000
 
 _Row: TypeAlias = "tuple[int, int, bytes | None, bytes | None, bytes | None, bytes, bytes | None]"
 """An action as it is stored: number, time, run, actor, meta, body, hash."""
@@ -47,6 +49,7 @@ class Walk:
         self._number = 0
         self._proven = 0  # the chain is known to be right up to here
         self._snapshots = 0
+        self._keys_after: str | None = None  # the log is read; these idempotency keys are compared with it
         self._whole = True  # every body so far could be read, so the fold is known
 
     def _problem(self, code: ProblemCode, number: int, text: str) -> None:
@@ -61,6 +64,8 @@ class Walk:
     def page(self, connection: sqlite3.Connection) -> bool:
         """Check one more page; False when the end was reached. Raises SessionNotFound, SessionErased."""
         key = find_session(connection, self.session_id, self.owner)
+        if self._keys_after is not None:
+            return self._check_keys(connection, key, self._keys_after)
         rows = connection.execute(
             "SELECT number, time, CAST(run AS BLOB), CAST(actor AS BLOB), meta, body, hash FROM action"
             " WHERE session = ? AND number > ? ORDER BY number LIMIT ?",
@@ -73,7 +78,10 @@ class Walk:
         if found == _PAGE:
             return True
         self._compare_end(connection, key)
-        return False
+        if not self._whole or self.problems:
+            return False  # what is beside a broken log cannot be compared with it
+        self._keys_after = ""
+        return True
 
     def _read(self, connection: sqlite3.Connection, key: int, rows: list[_Row]) -> None:
         """Walk the chain along these rows, then fold them: few enough that both find them in the processor's cache."""
@@ -94,8 +102,8 @@ class Walk:
                 self._proven = number
             last = number
             size += len(body)
-        self._link, self._number, self._size = link, last, size
         self._fold(connection, key, [row[5] for row in rows], before)
+        self._link, self._number, self._size = link, last, size
 
     def _fold(self, connection: sqlite3.Connection, key: int, bodies: list[bytes], before: int) -> None:
         """Fold this page, stopping at every snapshot in it."""
@@ -118,15 +126,19 @@ class Walk:
                 ).fetchall()
             )
         snapshots = connection.execute(
-            "SELECT number, base, keep, state FROM snapshot"
+            "SELECT number, base, keep, size, state FROM snapshot"
             " WHERE session = ? AND number > ? AND number <= ? AND fold = ? ORDER BY number",
             (key, before, before + len(bodies), FOLD_VERSION),
         ).fetchall()
-        done = 0
-        for number, base, keep, stored in snapshots:
+        done, through = 0, self._size
+        for number, base, keep, size, stored in snapshots:
             self._draft.feed(actions[done : number - before])
+            through += sum(map(len, bodies[done : number - before]))
             done = number - before
             self._compare(number, base, keep, stored)
+            if size != through:
+                text = f"the snapshot at {number} says that the log has {size:,} bytes there; it has {through:,}"
+                self._problem("snapshot", number, text)
         self._draft.feed(actions[done:])
 
     def _compare(self, number: int, base: int, keep: int, stored: bytes) -> None:
@@ -174,11 +186,46 @@ class Walk:
             self._problem("status", end, f"the session is listed with {turns} user messages; its log has {self._turns}")
         if size != self._size:
             self._problem("size", end, f"the log is listed with {size:,} bytes; it has {self._size:,}")
+        for (stray,) in connection.execute(
+            "SELECT number FROM snapshot WHERE session = ? AND number NOT BETWEEN 1 AND ?", (key, end)
+        ):
+            self._problem("snapshot", end, f"there is a snapshot at {stray}, and no such action")
         for name, first, last in connection.execute(
             "SELECT key, first, last FROM append_key WHERE session = ?", (key,)
         ):
             if not 0 < first <= last <= end:
                 self._problem("key", end, f"the idempotency key {name!r} points to {first} to {last}")
+        self._compare_lease(connection, key, end)
+
+    def _compare_lease(self, connection: sqlite3.Connection, key: int, end: int) -> None:
+        """Nothing in the log says who holds a lease; but a call that it waits for must be in the log."""
+        row = connection.execute("SELECT waiting FROM lease WHERE session = ?", (key,)).fetchone()
+        if row is None or row[0] is None:
+            return
+        waiting = waiting_from(row[0])
+        if waiting is None:
+            self._problem("lease", end, "what the session's run waits for cannot be read; stop the run")
+        elif not 1 <= waiting.number <= end:
+            text = f"the session's run waits for the call of action {waiting.number}, which is not there; stop the run"
+            self._problem("lease", end, text)
+
+    def _check_keys(self, connection: sqlite3.Connection, key: int, after: str) -> bool:
+        """Compare some idempotency keys with the actions that were appended by them."""
+        rows = connection.execute(
+            "SELECT key, first, last, request FROM append_key WHERE session = ? AND key > ? ORDER BY key LIMIT ?",
+            (key, after, _KEYS),
+        ).fetchall()
+        for name, first, last, request in rows:
+            bodies = connection.execute(
+                "SELECT body FROM action WHERE session = ? AND number BETWEEN ? AND ? ORDER BY number",
+                (key, first, last),
+            )
+            if request != request_of(body for (body,) in bodies):
+                text = f"the idempotency key {name!r} is not of the actions {first} to {last}, which it points to"
+                self._problem("key", first, text)
+        if rows:
+            self._keys_after = rows[-1][0]
+        return len(rows) == _KEYS
 
     def report(self) -> CheckReport:
         problem = self._noted.problem(self._number)
