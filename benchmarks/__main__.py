@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from .appending import append_hundred, append_one, many_callers
+from .auditing import audit_functions, audit_store, state_diff
 from .bench import Bench
 from .folding import fold_bytes, fold_decoded, fold_growth
 from .growing import growth
@@ -21,13 +22,20 @@ from .loading import load_ten_thousand, long_session
 from .page import page
 from .peers import load_peers
 from .running import live_runs
+from .searching import searches
 from .stores import Store
 from .surroundings import describe
 from .table import Line, markdown
 
 Row = Callable[[Bench], Awaitable[list[Line]]]
 
-CORE: dict[str, Row] = {"fold": fold_decoded, "fold-bytes": fold_bytes, "fold-growth": fold_growth}
+CORE: dict[str, Row] = {
+    "fold": fold_decoded,
+    "fold-bytes": fold_bytes,
+    "fold-growth": fold_growth,
+    "audit": audit_functions,
+    "diff": state_diff,
+}
 """Rows without a store. They run first, before the peers fill the memory with their modules."""
 
 STORED: dict[str, Row] = {
@@ -37,7 +45,9 @@ STORED: dict[str, Row] = {
     "load": load_ten_thousand,
     "long-session": long_session,
     "growth": growth,
+    "audit-store": audit_store,
     "runs": live_runs,
+    "search": searches,
 }
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -20,7 +20,7 @@ from .sqlite_plain import connect, insert_many, row
 from .table import Line, duration
 from .talkfold_store import FILE
 
-__all__ = ("live_runs",)
+__all__ = ("in_process", "live_runs")
 
 _CHUNK = 1_000
 _CHARACTERS = 34
@@ -34,7 +34,8 @@ async def live_runs(bench: Bench) -> list[Line]:
     return [*await _throughput(bench), await _delay(bench), await _at_once(bench)]
 
 
-async def _process(*arguments: object) -> Any:
+async def in_process(*arguments: object) -> Any:
+    """What ``benchmarks.run_process`` says to these arguments."""
     command = [sys.executable, "-m", "benchmarks.run_process", *map(str, arguments)]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     said, _ = await process.communicate()
@@ -49,14 +50,14 @@ async def _throughput(bench: Bench) -> list[Line]:
     floor: list[float] = []
     for _ in range(rounds):
         async with bench.scratch() as folder:
-            found = await _process("parts", folder / FILE, count)
+            found = await in_process("parts", folder / FILE, count)
             ours.append(found["parts"] / found["seconds"])
         async with bench.scratch() as folder:
             floor.append(count / await asyncio.to_thread(_plain, folder / "plain.db", count))
     grown: list[float] = []
     for size in (long // 4, long):
         async with bench.scratch() as folder:
-            grown.append((await _process("parts", folder / FILE, size))["grown"] / _MB)
+            grown.append((await in_process("parts", folder / FILE, size))["grown"] / _MB)
     text = long * _CHARACTERS / _MB
     rate, plain = median(ours), median(floor)
     return [
@@ -105,7 +106,7 @@ async def _delay(bench: Bench) -> Line:
 async def _at_once(bench: Bench) -> Line:
     runs, count, pause = bench.size(500, 50), bench.size(1_000, 200), 0.05
     async with bench.scratch() as folder:
-        found = await _process("many", folder / FILE, runs, count, pause)
+        found = await in_process("many", folder / FILE, runs, count, pause)
     rate, grown = found["parts"] / found["seconds"], found["grown"]
     reached = f"{rate:,.0f} parts a second in all, {grown / _MB:.0f} MB more"
     return Line(f"{runs} runs at once, {count:,} parts each, with tools", "flat memory", reached, grown < 64 * _MB)
