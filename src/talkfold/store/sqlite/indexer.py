@@ -19,7 +19,7 @@ from .search_rows import MOST_ACTIONS, Step, apply_steps, behind, plan_steps
 from .thread import SqlThread
 from .writer import Writer
 
-__all__ = ("Indexer",)
+__all__ = ("LONGEST_SECONDS", "QUIET_SECONDS", "Indexer")
 
 _LOG = logging.getLogger("talkfold.store")
 
