@@ -124,7 +124,7 @@ def _row(
     while end < shorter - start and (before[-1 - end] is after[-1 - end] or alike(before[-1 - end], after[-1 - end])):
         end += 1
     b_end, a_end = len(before) - end, len(after) - end
-    pairs, stays = match(before[start:b_end], after[start:a_end])
+    pairs, stays = match(before[start:b_end], after[start:a_end]) if start < max(b_end, a_end) else ([], [])
     partner = {start + a: start + b for b, a in pairs}
     places: list[tuple[int | None, int]] = [(i, i) for i in range(start) if before[i] is not after[i]]
     places += [(partner.get(a), a) for a in range(start, a_end)]
@@ -269,24 +269,26 @@ def _changed_call(at: int, old: ToolPart, new: ToolPart) -> tuple[ChangeCall, ..
     if old is new:
         return ()
     run = None if (old.agent and old.agent.id) == (new.agent and new.agent.id) else RunChanged(old.agent, new.agent)
+    made_in = json_edits(old.input, new.input)
+    made_out = json_edits(old.output, new.output)
+    metadata = json_edits(old.provider_metadata, new.provider_metadata)
+    said = old.name, old.state, old.error, old.prompt
+    if run is None and said == (new.name, new.state, new.error, new.prompt) and not (made_in or made_out or metadata):
+        return ()
     changed = ChangeCall(
         at,
         old.id,
         old.name,
         _changed(old.name, new.name),
         _changed(old.state, new.state),
-        json_edits(old.input, new.input),
-        json_edits(old.output, new.output),
+        made_in,
+        made_out,
         _changed(old.error, new.error),
         _changed(old.prompt, new.prompt),
         run,
-        json_edits(old.provider_metadata, new.provider_metadata),
+        metadata,
     )
-    nothing = ChangeCall(at, old.id, old.name)
-    return () if all(getattr(changed, field) == getattr(nothing, field) for field in _FIELDS) else (changed,)
-
-
-_FIELDS = ("renamed", "state", "input", "output", "error", "prompt", "agent", "provider_metadata")
+    return (changed,)
 
 
 def _changed(before: str | None, after: str | None) -> Changed | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias, cast
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from ..codec.values import same_json
@@ -173,6 +174,8 @@ def json_edits(before: Json, after: Json) -> tuple[JsonEdit, ...]:
     """What makes one JSON value of the other; ``UNSET`` is no value. None when they are the same on the wire."""
     if before is UNSET or after is UNSET:
         return () if before is after else (SetValue("", before, after),)
+    if before is after or _surely_same(before, after):
+        return ()
     edits: list[JsonEdit] = []
     stack: list[tuple[Json, Json, _Place]] = [(before, after, None)]
     while stack:
@@ -193,6 +196,17 @@ def json_edits(before: Json, after: Json) -> tuple[JsonEdit, ...]:
         elif not same_json(b, a):
             edits.append(SetValue(_pointer(place), b, a))
     return tuple(edits)
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def _surely_same(one: Json, other: Json) -> bool:
+    """Whether two values are the same, when that can be told at once: most are, where states are compared."""
+    try:
+        return one == other and _ENCODER.encode(one) == _ENCODER.encode(other)
+    except (TypeError, ValueError, RecursionError):  # too deep, or half of a surrogate pair
+        return False
 
 
 def _string_edit(before: str, after: str, path: str) -> EditText | SetValue:

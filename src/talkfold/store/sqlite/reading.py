@@ -36,8 +36,9 @@ __all__ = (
 MOST_MISSING = 1_000
 """How many actions a version conflict carries at most."""
 
-_FOLD_PAGE = 10_000
-"""Rows folded in one go. A read transaction is never open for longer than such a page takes."""
+_FOLD_PAGE = 40_000
+"""Rows folded in one go: the tail after a snapshot, even of a log of a million actions, for every fold looks once
+through the state that it begins with. A read transaction is never open for longer than such a page takes."""
 
 SESSION_COLUMNS = (
     "s.id, h.status, h.number, h.hash, h.size, s.created, h.updated, s.owner, s.title, s.metadata,"
