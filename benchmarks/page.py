@@ -39,6 +39,9 @@ NOTES = """## How each row is measured
   by their caller while they are logged. The delay is from the agent's `yield` to the row in the hands of a follower in
   another process, at a hundred parts a second, on one clock (`CLOCK_MONOTONIC`); a commit to the disk is in it. The
   many runs make a tool call among every fifty parts.
+- **Audit.** Reading decoded is `store.read` of the whole log in pages of a thousand, which findings begins with too;
+  check reads the rows and the snapshots its own way. The pure functions get decoded rows. The state at a number is of a
+  store that was just opened, at another random number each time; its lines are what `show --at` writes into a pipe.
 - **Disk** counts all files after closing: log, hashes, indexes and snapshots. For the peers it is after 500 single
   appends, in relation to the JSON of those 500 actions.
 """
