@@ -76,10 +76,12 @@ def test_every_action_that_made_something_is_in_the_whole(world: Talkfold) -> No
 
 def test_a_message_and_a_part_are_counted_from_1(nested: Talkfold) -> None:
     assert numbers(nested, "nested", "--message", "1") == [1]
-    assert numbers(nested, "nested", "--message", "a-1") == numbers(nested, "nested", "--message", "2") == [2]
+    every = numbers(nested, "nested")
+    assert numbers(nested, "nested", "--message", "a-1") == numbers(nested, "nested", "--message", "2") == every[1:]
     assert numbers(nested, "nested", "--message", "2", "--part", "2") == [10]
     assert numbers(nested, "nested", "--message", "n-1", "--part", "2") == [7, 8]
-    assert numbers(nested, "nested", "--message", "n-1") == [4]
+    assert numbers(nested, "nested", "--message", "n-1") == [5, 6, 7, 8]
+    assert numbers(nested, "nested", "/messages/1") == [2]
 
 
 def test_a_call_by_its_newest_id_or_its_number(nested: Talkfold) -> None:
@@ -101,7 +103,9 @@ def test_words_are_found_where_they_stand(nested: Talkfold) -> None:
     assert numbers(nested, "nested", "--text", "Socks are") == [7, 8]
     (row,) = nested("blame", "nested", "--text", "Socks", "--json").json
     assert row["inText"] == [3, 8]  # the rucksack counts as two
-    assert numbers(nested, "nested", "--text", "packed", "--message", "2") == [10]
+    assert numbers(nested, "nested", "--text", "packed", "--message", "2") == [6, 8, 10]
+    assert numbers(nested, "nested", "--text", "packed", "--message", "2", "--part", "2") == [10]
+    assert numbers(nested, "nested", "--text", "packed", "--call", "d1") == [6, 8]
     assert numbers(nested, "nested", "--text", "packed", "--field", "output") == [6]
     assert numbers(nested, "nested", "--text", "🎒 socks", "--call", "d1") == [3]
 

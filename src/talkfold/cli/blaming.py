@@ -18,7 +18,7 @@ from .feeding import fed, told_if_long
 from .opening import find, opened
 from .options import AtNumber, RowForm, SessionId, Where
 from .output import Column, document, line, on_terminal, paint, preview, record, say, table
-from .placing import EVERYTHING, Spot, Wanted, places, pointer, spots
+from .placing import EVERYTHING, Spot, Wanted, chosen, places, pointer
 from .wording import clock, moment, value_text
 
 __all__ = ("blame",)
@@ -90,9 +90,10 @@ async def blame(
 ) -> None:
     """Tell which actions made what stands in a conversation.
 
-    Without a place: the whole conversation, each line of it with the numbers of the actions that made it, when that
-    was, in which run and by whom. With one, given as a pointer or by the options: every action that had a part in
-    it, the oldest first, so the last one explains what is there. What Retry or Reset took away is told by `--at`.
+    Without a place: the whole conversation, or with `--message` alone one message of it, each line with the numbers
+    of the actions that made it, when that was, in which run and by whom. With a place, given as a pointer or by the
+    options: every action that had a part in it, the oldest first, so the last one explains what is there. What Retry
+    or Reset took away is told by `--at`.
     """
     envelopes = _Envelopes()
     async with opened(where) as store:
@@ -103,8 +104,9 @@ async def blame(
         with told_if_long(end) as advance:
             made_by = await fed(store, found, lambda rows: Blame(envelopes.noted(rows)), last=end, advance=advance)
     every = every or form.json or form.jsonl
-    if place is None and wanted == EVERYTHING:
-        listed = [made for spot in spots(made_by.state) for made in _in_spot(made_by, spot, envelopes, every=every)]
+    if place is None and wanted.is_conversation:
+        row = chosen(made_by, wanted)
+        listed = [made for spot in row for made in _in_spot(made_by, spot, envelopes, every=every)]
         _tell(listed, _LISTING, form)
         if not listed:
             say("There is no conversation yet.")

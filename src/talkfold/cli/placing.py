@@ -17,7 +17,7 @@ from ..errors import InvalidArgument, TooDeep
 from ..json_values import json_text
 from ..model import UNSET, AgentMessage, AgentPart, Json, SessionState, ToolPart
 
-__all__ = ("EVERYTHING", "Spot", "Wanted", "places", "pointer", "spots", "units")
+__all__ = ("EVERYTHING", "Spot", "Wanted", "chosen", "places", "pointer", "spots", "units")
 
 
 @Parameter(name="*")
@@ -39,6 +39,11 @@ class Wanted:
     text: Annotated[
         str | None, Parameter(help="Words: wherever they stand in a text, or in what a call got or gave.")
     ] = None
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether all of it, or a whole message, is meant: something that is read line by line."""
+        return (self.part, self.call, self.field, self.text) == (None, None, None, None)
 
 
 EVERYTHING = Wanted()
@@ -95,7 +100,7 @@ def units(text: str) -> int:
 
 
 def places(blame: Blame, wanted: Wanted, given: str | None) -> list[Place]:
-    """The places that are meant, in the order of the conversation; without a field where a whole message is meant.
+    """The places that are meant, in the order of the conversation.
 
     Raises InvalidArgument, named for the option, when nothing is there or the options do not go together.
     """
@@ -109,20 +114,36 @@ def places(blame: Blame, wanted: Wanted, given: str | None) -> list[Place]:
         raise InvalidArgument("--part", "say with --message whose part it is")
     if (wanted.message, wanted.call, wanted.text) == (None, None, None):
         return [_of_session(wanted.field)]
-    row = [*spots(blame.state)]
-    if wanted.call is not None:
-        row = [_call(blame, row, wanted.call)]
-    elif wanted.message is not None:
-        row = _part(_message(row, wanted.message), wanted.part)
+    row = chosen(blame, wanted)
     if wanted.text is not None:
         return _with_words(row, wanted.text, wanted.field)
     if wanted.call is None and wanted.part is None:
-        if wanted.field is not None:
-            raise InvalidArgument("--field", "a message has no fields; say which --part")
-        (*around, step) = row[0].steps
-        return [Place((*around, PlaceStep(step.message)))]
-    (spot,) = row
-    return [Place(spot.steps, wanted.field or ("state" if isinstance(spot.part, ToolPart) else "text"))]
+        raise InvalidArgument("--field", "a message has no fields; say which --part")
+    return [Place(row[0].steps, wanted.field or ("state" if isinstance(row[0].part, ToolPart) else "text"))]
+
+
+def chosen(blame: Blame, wanted: Wanted) -> list[Spot]:
+    """The parts that a message, a part or a call has, with all that went on inside of them; without one, all parts."""
+    row = [*spots(blame.state)]
+    if wanted.call is not None:
+        return _inside(row, _call(blame, row, wanted.call))
+    if wanted.message is None:
+        return row
+    own = _message(row, wanted.message)
+    if wanted.part is not None:
+        return _inside(row, _part(own, wanted.part))
+    (*around, step) = own[0].steps
+    depth = len(around)
+    return [
+        spot
+        for spot in row
+        if len(spot.steps) > depth and spot.steps[:depth] == tuple(around) and spot.steps[depth].message == step.message
+    ]
+
+
+def _inside(row: list[Spot], around: Spot) -> list[Spot]:
+    depth = len(around.steps)
+    return [spot for spot in row if spot.steps[:depth] == around.steps]
 
 
 def _of_session(field: Field | None) -> Place:
@@ -153,13 +174,11 @@ def _index(step: PlaceStep) -> int:
     return int(step.message)
 
 
-def _part(row: list[Spot], part: int | None) -> list[Spot]:
-    if part is None:
-        return row
-    size = sum(spot.part is not None for spot in row)
+def _part(own: list[Spot], part: int) -> Spot:
+    size = sum(spot.part is not None for spot in own)
     if not 1 <= part <= size:
         raise InvalidArgument("--part", f"that message has {size}, counted from 1; there is no {part}")
-    return [row[part - 1]]
+    return own[part - 1]
 
 
 def _call(blame: Blame, row: list[Spot], given: str) -> Spot:

@@ -128,7 +128,7 @@ _COLUMNS: Sequence[Column[_Row]] = (
 
 
 def _summary(rows: Sequence[_Row], session: Session) -> Iterator[str]:
-    kinds = Counter(row.lane.kind for row in rows)
+    kinds: Counter[str] = Counter(row.lane.kind for row in rows)
     nouns = {"run": "run", "turn": "turn without a run", "agent": "sub-agent", "call": "call"}
     plurals = {"turn": "turns without a run"}
     told = ", ".join(count(kinds[kind], noun, plurals.get(kind)) for kind, noun in nouns.items() if kinds[kind])
