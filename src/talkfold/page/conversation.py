@@ -19,6 +19,7 @@ from ..audit.timings import CallTiming
 from ..calls import is_delegate
 from ..model import DELEGATE_PREFIX, ReasoningPart, Role, ToolCallState, ToolPart
 from .room import Limits, Room, Shown, output_text
+from .visible import first_words
 
 __all__ = ("Conversation", "Piece")
 
@@ -82,6 +83,15 @@ class Called(Piece, frozen=True, kw_only=True):
     has_run: bool
 
 
+class CallLine(Piece, frozen=True, kw_only=True):
+    """A call of which the page has no room to say more."""
+
+    is_: ClassVar[str] = "line"
+    name: str
+    input: str
+    state: ToolCallState
+
+
 class Gone(Piece, frozen=True, kw_only=True):
     """What one action took away begins: ``size`` messages or parts."""
 
@@ -116,6 +126,7 @@ class Conversation:
         self._room = Room(limits)
         self._head = limits.head
         self._deltas_left = limits.pieces
+        self._calls_left = limits.calls
 
     def pieces(self) -> Iterator[Piece]:
         """All pieces, once; nested runs stand between the begin and the end of their call."""
@@ -166,6 +177,11 @@ class Conversation:
             return
         part = note.versions[-1][1]
         if isinstance(part, ToolPart):
+            if self._calls_left <= 0 and note.run is None:
+                name, words = first_words(part.name, 80), first_words(output_text(part.input), 100)
+                yield CallLine(note.born, note.removed, name=name, input=words, state=part.state)
+                return
+            self._calls_left -= 1
             phases = list(self._phases(note))
             yield self._call(note, part, phases)
             if note.run is not None:
@@ -183,10 +199,11 @@ class Conversation:
         if 1 < len(deltas) <= self._deltas_left and shown.whole is None and not shown.left_out:
             self._deltas_left -= len(deltas)
             for number, delta in zip(note.numbers, deltas, strict=True):
-                if apart and "\ud800" <= apart[-1][1][-1:] <= "\udbff":  # half of a pair stays with the other half
-                    apart[-1] = (apart[-1][0], apart[-1][1] + delta)
-                else:
-                    apart.append((number, delta))
+                before = apart[-1][1][-1:] if apart else ""
+                if "\ud800" <= before <= "\udbff" and "\udc00" <= delta[:1] <= "\udfff":  # a pair stays together
+                    apart[-1] = (apart[-1][0], apart[-1][1][:-1])
+                    delta = before + delta
+                apart.append((number, delta))
         return Text(note.born, note.removed, text=shown, last=(note.numbers or [note.born])[-1], deltas=apart)
 
     def _call(self, note: PartNote, call: ToolPart, phases: Sequence[Phase]) -> Called:

@@ -72,7 +72,8 @@ def _gathered(session: Session, rows: Sequence[LoggedAction], exported: int, lim
     found = sorted(findings(rows, living=session.lease is not None), key=lambda it: (_RANK[it.severity], it.numbers))
     drawn, by_time = bars(all_lanes, times, limits.lanes)
     talk = Conversation(watched.row, {it.number: it for it in times.calls}, limits)
-    told = steps(rows, list(lanes_by_row(rows)), watched.moments, about, _gravest(found), Room(limits))
+    room = Room(limits, limits.bodies)
+    told = steps(rows, list(lanes_by_row(rows)), watched.moments, about, _gravest(found), room)
     state = watched.finished()
     prompts, metadata = _about(session, Room(limits))
     return {
@@ -94,6 +95,7 @@ def _gathered(session: Session, rows: Sequence[LoggedAction], exported: int, lim
         "prompts": prompts,
         "removers": {row.number: kind.capitalize() for row in rows if (kind := kind_of(row.action)) in _REMOVERS},
         "metadata": metadata,
+        "room": room,
         "session": session,
         "state": state,
         "times": times,

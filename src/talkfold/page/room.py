@@ -20,7 +20,9 @@ class Limits(Struct, frozen=True):
     """How much a page shows. Sizes are in characters.
 
     - ``head``: of one text or value at once; ``whole``: of one that is folded behind its beginning.
-    - ``total``: of all that the conversation and the steps' own JSON may take, each.
+    - ``total``: of all texts in the conversation, and of the steps' own JSON, each.
+    - ``bodies``: how many steps show their own JSON.
+    - ``calls``: how many calls the conversation shows with all that they say; those after them are a line each.
     - ``pieces``: how many streamed pieces of text the conversation keeps apart, so that it can go back in time in them.
     - ``lanes``: how many lanes are drawn; ``findings``: how many findings are listed.
     - ``group``: how many steps stand in one table.
@@ -28,7 +30,9 @@ class Limits(Struct, frozen=True):
 
     head: int = 4_000
     whole: int = 200_000
-    total: int = 16_000_000
+    total: int = 8_000_000
+    bodies: int = 10_000
+    calls: int = 4_000
     pieces: int = 40_000
     lanes: int = 300
     findings: int = 500
@@ -50,12 +54,21 @@ class Shown(Struct, frozen=True):
 class Room:
     """What is left of a page's room."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, most: int | None = None) -> None:
+        """``most``: how many texts there is room for; None: any number."""
         self._limits = limits
         self._left = limits.total
+        self._texts_left = most
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more has room."""
+        return self._left <= 0 or self._texts_left == 0
 
     def show(self, text: str) -> Shown:
         """As much of a text as there is room for."""
+        if self._texts_left:
+            self._texts_left -= 1
         size = len(text)
         head = min(self._limits.head, max(self._left, 0))
         if size <= head:

@@ -24,7 +24,8 @@ class Step(Struct, frozen=True):
 
     ``lane`` is the index of the lane it belongs to, ``within`` the delegate call around it. ``has_effect``: whether the
     session is another after it. ``calls`` are the numbers of all actions about the calls that this one is about.
-    ``pieces`` are the deltas, each with its number; a single action has its JSON in ``body``, and its ``meta``.
+    ``pieces`` are the deltas, each with its number; a single action has its JSON in ``body``, and its ``meta``,
+    as long as the page has room for them.
     """
 
     first: int
@@ -91,8 +92,8 @@ def steps(
             calls=() if pieces else calls.get(first.number, ()),
             severity=next((severities[row.number] for row in run if row.number in severities), None),
             pieces=pieces,
-            body=None if pieces else room.show(json_shown(first.body)),
-            meta=None if pieces or not first.meta else room.show(json_shown(json_text(first.meta))),
+            body=None if pieces or room.is_full else room.show(json_shown(first.body)),
+            meta=None if pieces or not first.meta or room.is_full else room.show(json_shown(json_text(first.meta))),
         )
         before = last.time
         place += len(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from ..actions import (
@@ -66,21 +67,28 @@ def said(row: LoggedAction) -> str:
 
 
 def clock(time: int) -> str:
-    """Milliseconds since 1970 as a date and a time of day in UTC, to the second; as they are beyond the year 9999."""
+    """Milliseconds since 1970 as a date and a time of day in UTC, to the second; in seconds beyond the year 9999."""
+    return _clock(time // 1000)
+
+
+@lru_cache(maxsize=4096)  # a log has many rows in one second
+def _clock(seconds: int) -> str:
     try:
-        return datetime.fromtimestamp(time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return datetime.fromtimestamp(seconds, UTC).isoformat(" ")[:19]
     except (OverflowError, ValueError, OSError):
-        return f"{time} ms"
+        return f"{seconds} s"
 
 
 def day(time: int) -> str:
     """The date of a time; nothing beyond the year 9999."""
-    return clock(time)[:10] if clock(time)[-1:] != "s" else ""
+    told = clock(time)
+    return told[:10] if told[-1] != "s" else ""
 
 
 def hour(time: int) -> str:
     """The time of day of a time, to the second."""
-    return clock(time)[11:] if clock(time)[-1:] != "s" else clock(time)
+    told = clock(time)
+    return told[11:] if told[-1] != "s" else told
 
 
 def duration(ms: int) -> str:

@@ -47,7 +47,7 @@
     if (!scroll) return;
     reveal(row);
     row.scrollIntoView({ block: "nearest" });
-    row.querySelector("summary").focus({ preventScroll: true });
+    (row.querySelector("summary") || row.querySelector("a")).focus({ preventScroll: true });
   };
   const walk = (by) => {
     for (let at = here + by; at >= 0 && at < rows.length; at += by)
@@ -133,7 +133,7 @@
     if (lit[0]) lit[0].scrollIntoView({ block: "nearest", behavior: "auto" });
     slider.value = at;
     const row = rows[rowOf(at)];
-    says.textContent = row ? `#${at} ${row.dataset.k} · ${row.cells[4].textContent} · ${row.querySelector("summary").textContent.trim()}` : "before everything";
+    says.textContent = row ? `#${at} ${row.dataset.k} · ${row.cells[4].textContent} · ${(row.querySelector("summary") || row.cells[3]).textContent.trim()}` : "before everything";
     toNow.disabled = false;
     mark(rowOf(at), false);
   };
