@@ -90,6 +90,7 @@ def test_a_call_by_its_newest_id_or_its_number(nested: Talkfold) -> None:
     assert numbers(nested, "nested", "--call", "5") == [5, 6]
     assert numbers(nested, "nested", "--call", "5", "--field", "output") == [6]
     assert numbers(nested, "nested", "--call", "c1", "--field", "error") == [12]
+    assert numbers(nested, "nested", "--call", "c1", "--message", "n-1") == [5, 6]
     assert numbers(nested, "nested", "--call", "d1", "--field", "agent") == [4]
 
 
@@ -191,7 +192,8 @@ def test_what_retry_took_away_is_told_by_its_number(world: Talkfold) -> None:
         (["/nonsense"], "PLACE"),
         (["/messages/0", "--call", "c1"], "PLACE"),
         (["--call", "nobody"], "--call"),
-        (["--call", "c1", "--message", "1"], "--call"),
+        (["--call", "c1", "--message", "1"], "no call 'c1'"),
+        (["--call", "c1", "--message", "2", "--part", "1"], "--part"),
         (["--call", "c1", "--field", "text"], "--field"),
         (["--message", "nobody"], "--message"),
         (["--message", "0"], "--message"),

@@ -31,7 +31,9 @@ class Wanted:
     part: Annotated[int | None, Parameter(help="A part of that message, counted from 1.")] = None
     call: Annotated[
         str | None,
-        Parameter(help="A tool call, at any depth: its id (the newest with it), or its action's number."),
+        Parameter(
+            help="A tool call, in that message or anywhere: its id (the newest with it), or its action's number."
+        ),
     ] = None
     field: Annotated[
         Field | None, Parameter(help="A field of the part or call; alone: the session's `status` or `error`.")
@@ -108,8 +110,8 @@ def places(blame: Blame, wanted: Wanted, given: str | None) -> list[Place]:
         if wanted != EVERYTHING:
             raise InvalidArgument("PLACE", "it says all by itself; leave the other options out, or it")
         return [place_at(given)]
-    if wanted.call is not None and (wanted.message, wanted.part) != (None, None):
-        raise InvalidArgument("--call", "a call needs no --message and no --part")
+    if wanted.call is not None and wanted.part is not None:
+        raise InvalidArgument("--part", "a --call is a part already")
     if wanted.part is not None and wanted.message is None:
         raise InvalidArgument("--part", "say with --message whose part it is")
     if (wanted.message, wanted.call, wanted.text) == (None, None, None):
@@ -125,14 +127,17 @@ def places(blame: Blame, wanted: Wanted, given: str | None) -> list[Place]:
 def chosen(blame: Blame, wanted: Wanted) -> list[Spot]:
     """The parts that a message, a part or a call has, with all that went on inside of them; without one, all parts."""
     row = [*spots(blame.state)]
-    if wanted.call is not None:
-        return _inside(row, _call(blame, row, wanted.call))
-    if wanted.message is None:
-        return row
-    own = _message(row, wanted.message)
-    if wanted.part is not None:
-        return _inside(row, _part(own, wanted.part))
-    (*around, step) = own[0].steps
+    if wanted.message is not None:
+        own = _message(row, wanted.message)
+        if wanted.part is not None:
+            return _inside(row, _part(own, wanted.part))
+        row = _inside_message(row, own[0])
+    return row if wanted.call is None else _inside(row, _call(blame, row, wanted.call))
+
+
+def _inside_message(row: list[Spot], first: Spot) -> list[Spot]:
+    """What has the same message around it as its first part."""
+    (*around, step) = first.steps
     depth = len(around)
     return [
         spot
@@ -188,8 +193,8 @@ def _call(blame: Blame, row: list[Spot], given: str) -> Spot:
         found = [spot for spot in calls if blame.of(Place(spot.steps))[0].number == int(given)]
     if not found:
         last = calls[-1].part if calls else None
-        told = f"the newest is {last.id!r}" if isinstance(last, ToolPart) else "it has none"
-        raise _gone(InvalidArgument("--call", f"the conversation has no call {given!r}; {told}"))
+        told = f"the newest is {last.id!r}" if isinstance(last, ToolPart) else "there is none"
+        raise _gone(InvalidArgument("--call", f"there is no call {given!r}; {told}"))
     return found[-1]
 
 
