@@ -197,9 +197,9 @@ async def test_off_and_on_leave_the_index_as_the_migration_made_it(path: Path) -
 
 async def test_it_is_kept_without_a_search(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexer, "QUIET_SECONDS", 0.001)
+    monkeypatch.setattr(search_rows, "MOST_ACTIONS", 7)
     async with open_store(path) as store:
-        for index in range(20):
-            await store.append("s", [Send("u", f"mug {index}")], expected=ANY)
+        await store.append("s", [Send("u", f"mug {index}") for index in range(20)], expected=ANY)
         for _ in range(500):
             await asyncio.sleep(0.01)
             with raw(path) as connection:

@@ -61,15 +61,17 @@ class Indexer:
         try:
             while self._due and not self._closed:
                 await self._rest()
-                keys, self._due, self._came = list(self._due), {}, 0
+                wanted, self._due, self._came = self._due, {}, 0
+                if self._closed:
+                    return
                 try:
-                    for start in range(0, len(keys), _MOST_KEYS):
-                        if self._closed:
-                            return
-                        await self._step(keys[start : start + _MOST_KEYS])
+                    steps = {step.key: step for step in await self._step(list(wanted)[:_MOST_KEYS])}
                 except (TalkfoldError, sqlite3.Error) as error:
                     # The next search does it, or says why it cannot be done.
                     _LOG.warning("the search index was not brought up to date: %s", error)
+                    continue
+                if steps:  # none: it is switched off
+                    self._due = {key: n for key, n in wanted.items() if _is_left(steps.get(key), n)} | self._due
         finally:
             self._task = None
 
@@ -124,6 +126,10 @@ class Indexer:
         self._woken.set()
         if self._task is not None:
             await asyncio.wait([self._task])
+
+
+def _is_left(step: Step | None, number: int) -> bool:
+    return step is None or step.was < step.now < number
 
 
 def _planned(connection: sqlite3.Connection, *, keys: Sequence[int]) -> list[Step]:
