@@ -110,9 +110,21 @@ def test_what_is_gone_without_a_tombstone_is_a_fault(world: Talkfold, tmp_path: 
     assert world("check", "--all").code == 0
     ended = world("check", "--all", "--since", str(noted))
     assert ended.code == 1
-    assert "chat-1: it was noted, and nothing is left of it" in ended.err
+    assert "chat-1: it was noted and is not listed any more" in ended.err
     (row,) = (each for each in world("check", "--all", "--since", str(noted), "--json").json if each["id"] == "chat-1")
     assert [it["code"] for it in row["problems"]] == ["gone"]
+
+
+def test_a_session_that_no_list_shows_is_a_fault(world: Talkfold, tmp_path: Path, noted: Path) -> None:
+    with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
+        connection.execute("DELETE FROM head WHERE session = (SELECT key FROM session WHERE id = 'chat-1')")
+    connection.close()
+    ended = world("check", "--all", "--since", str(noted))
+    assert ended.code == 1
+    assert "chat-1: it was noted and is not listed any more" in ended.err
+    told = world("doctor")
+    assert told.code == 1
+    assert "of 1 session nothing says where the log ends" in told.out
 
 
 def test_only_the_named_owners_notes_count(world: Talkfold, tmp_path: Path) -> None:

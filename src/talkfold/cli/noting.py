@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from ..codec import decode_json
-from ..errors import InvalidArgument, SessionErased, SessionNotFound, TalkfoldError
+from ..errors import InvalidArgument, SessionErased, SessionNotFound, StoreDamaged, TalkfoldError
 from ..model import Json
 from ..store.protocol import SessionStore
 from .source import source
@@ -34,7 +34,7 @@ class Missing(NamedTuple):
     def text(self) -> str:
         """What became of it, in words."""
         if self.erased is None:
-            return "it was noted, and nothing is left of it: no tombstone says that it was erased"
+            return "it was noted and is not listed any more, and no tombstone says that it was erased"
         return f"erased at {moment(self.erased)}" + (f" by {self.by}" if self.by else "")
 
     @property
@@ -114,6 +114,6 @@ async def look_for(store: SessionStore, session_id: str, owner: str | None) -> M
         await store.get(session_id, owner=owner)
     except SessionErased as error:
         return Missing(session_id, owner, error.at, error.by)
-    except SessionNotFound:
+    except (SessionNotFound, StoreDamaged):
         pass
     return Missing(session_id, owner)

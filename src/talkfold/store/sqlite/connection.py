@@ -67,6 +67,9 @@ _MEANING: dict[int, Literal["full", "busy", "damaged"]] = {
 
 
 def _translate(error: sqlite3.Error, path: str, timeout: float) -> TalkfoldError:
+    text, undecodable, _ = str(error).partition(" with text ")  # what comes after it is content
+    if undecodable:
+        return StoreDamaged(text)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code; the rest is detail
     match _MEANING.get(code):
         case "full":

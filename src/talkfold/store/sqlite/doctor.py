@@ -168,6 +168,18 @@ def _look_inside(path: str, seen: _Seen, remarks: list[Remark], thorough: bool) 
             "SELECT count(*), coalesce(sum(number), 0) FROM session JOIN head ON head.session = session.key"
             " WHERE erased IS NULL"
         ).fetchone()
+        (headless,) = connection.execute(
+            "SELECT count(*) FROM session WHERE erased IS NULL AND key NOT IN (SELECT session FROM head)"
+        ).fetchone()
+        if headless:
+            remarks.append(
+                Remark(
+                    "bad",
+                    "sessions",
+                    f"of {headless:,} session{'s' * (headless > 1)} nothing says where the log ends, so no list shows"
+                    " them; somebody changed the file: restore a good backup",
+                )
+            )
         left = unfinished(connection)
         if left:
             remarks.append(

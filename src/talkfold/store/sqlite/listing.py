@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
 from ...codec import encode_json
 from ...errors import InvalidCursor
@@ -50,14 +51,29 @@ def list_sessions(
     if cursor is not None:
         where.append("s.key < ?")
         values.append(_key_of(cursor))
-    rows = connection.execute(
-        f"SELECT {SESSION_COLUMNS}, s.key FROM {SESSION_TABLES}"
-        f" WHERE {' AND '.join(where)} ORDER BY s.key DESC LIMIT ?",
-        (*values, limit + 1),
-    ).fetchall()
+    with _any_text(connection):
+        rows = connection.execute(
+            f"SELECT {SESSION_COLUMNS}, s.key FROM {SESSION_TABLES}"
+            f" WHERE {' AND '.join(where)} ORDER BY s.key DESC LIMIT ?",
+            (*values, limit + 1),
+        ).fetchall()
     page = rows[:limit]
     more = f"k{page[-1][-1]:x}" if len(rows) > limit else None
     return Page(tuple(session_from(row[:-1], moment) for row in page), more)
+
+
+@contextmanager
+def _any_text(connection: sqlite3.Connection) -> Generator[None]:
+    """Read texts that are no UTF-8 as far as that goes: one bad row must not hide the others."""
+    connection.text_factory = _decoded
+    try:
+        yield
+    finally:
+        connection.text_factory = str
+
+
+def _decoded(stored: bytes) -> str:
+    return stored.decode(errors="replace")
 
 
 def _key_of(cursor: str) -> int:

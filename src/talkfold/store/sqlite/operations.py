@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...codec import decode_json
-from ...errors import CursorAhead, KeyReused, LeaseLost, SessionErased, SessionExists, SessionNotFound, VersionConflict
+from ...errors import (
+    CursorAhead,
+    KeyReused,
+    LeaseLost,
+    SessionErased,
+    SessionExists,
+    SessionNotFound,
+    StoreDamaged,
+    VersionConflict,
+)
 from ...log import LoggedAction, chain_start
 from ...model import Json
 from ..entries import Batch, encode_metadata
@@ -164,7 +173,10 @@ def fork(
     new_title = source.title if title is None else title
     copy = tx.head_of(_insert_session(tx, new_id, source.owner, new_title, metadata, session_id, at))
     for start in range(0, at, _PAGE):
-        page = read_actions(tx.connection, head.key, start, min(_PAGE, at - start))
+        wanted = min(_PAGE, at - start)
+        page = read_actions(tx.connection, head.key, start, wanted)
+        if len(page) < wanted:
+            raise StoreDamaged(f"the log of session {session_id!r} ends at {start + len(page)}; {at} was written")
         rows = [(row.time, row.run, row.actor, encode_metadata("meta", row.meta), row.body) for row in page]
         tx.log(copy, Batch(rows, [row.action for row in page], sum(len(row.body) for row in page)))
         tx.flush()

@@ -161,7 +161,7 @@ class Walk:
 
     def _compare_end(self, connection: sqlite3.Connection, key: int) -> None:
         row = connection.execute(
-            "SELECT number, hash, status, turns, size FROM head WHERE session = ?", (key,)
+            "SELECT number, hash, CAST(status AS BLOB), turns, size FROM head WHERE session = ?", (key,)
         ).fetchone()
         if row is None:
             raise StoreDamaged(f"nothing says where the log of session {self.session_id!r} ends")
@@ -180,8 +180,9 @@ class Walk:
         if not self._whole or self.problems:
             return
         folded = self._draft.frozen().status
-        if not status == folded == self._status:
-            self._problem("status", end, f"the session is listed as {status}; its log folds to {folded}")
+        if not status == folded.encode() == self._status.encode():
+            listed = status.decode(errors="replace")
+            self._problem("status", end, f"the session is listed as {listed}; its log folds to {folded}")
         elif turns != self._turns:
             self._problem("status", end, f"the session is listed with {turns} user messages; its log has {self._turns}")
         if size != self._size:
