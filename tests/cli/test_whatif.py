@@ -215,6 +215,8 @@ def test_only_some_of_many_that_lose_their_effect_are_named(talkfold: Talkfold) 
         ([], "--skip"),
         (["--skip", "x"], "'x' is no action's number"),
         (["--skip", "0"], "--skip"),
+        (["--skip", "9" * 5000], "--skip"),
+        (["--replace", "9" * 5000 + '={"type": "stop"}'], "--replace"),
         (["--skip", "5-4"], "--skip"),
         (["--skip", "10"], "ends at 9"),
         (["--skip", "6", "--at", "5"], "ends at 5"),

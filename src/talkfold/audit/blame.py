@@ -295,7 +295,11 @@ def place_at(pointer: str) -> Place:
 _PLAIN = frozenset(("text", "state", "prompt", "status"))
 
 
+_DIGITS = 16
+"""No index has so many."""
+
+
 def _index(pointer: str, names: list[str], at: int) -> int:
-    if at >= len(names) or not (names[at].isascii() and names[at].isdigit()):
+    if at >= len(names) or not (names[at].isascii() and names[at].isdigit() and len(names[at]) < _DIGITS):
         raise InvalidArgument("place", f"{pointer!r} has no index where one must stand")
     return int(names[at])

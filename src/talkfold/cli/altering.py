@@ -98,7 +98,8 @@ def _refuse_twice(skips: Sequence[Skip], replaced: Sequence[Replace]) -> None:
 
 # ---- skips ----------------------------------------------------------------------------------------------
 
-_RANGE = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
+_NUMBER = re.compile(r"[0-9]{1,15}")
+_RANGE = re.compile(r"([1-9][0-9]{0,14})(?:-([1-9][0-9]{0,14}))?")
 
 
 def _range(given: str, last: int) -> tuple[int, int]:
@@ -161,7 +162,7 @@ def _pairs(option: str, given: Sequence[str], least: int, last: int) -> Iterator
     """A number and the actions that are given for it, of each ``N=JSON`` or ``N=FILE``."""
     for each in given:
         number, equals, what = each.partition("=")
-        if not equals or not (number.isascii() and number.isdigit()):
+        if not equals or not _NUMBER.fullmatch(number):
             raise InvalidArgument(option, f"{each!r} is not a number, `=`, and an action")
         if not least <= int(number) <= last:
             raise InvalidArgument(option, f"the log has the actions {least} to {last}, not {number}")

@@ -51,6 +51,10 @@ class Wanted:
 EVERYTHING = Wanted()
 
 
+_DIGITS = 16
+"""No number of an action or a message has so many."""
+
+
 class Spot(NamedTuple):
     """A part of a conversation, or a message without parts, and how to get there from the session's own messages."""
 
@@ -163,7 +167,7 @@ def _message(row: list[Spot], given: str) -> list[Spot]:
     """The parts of the message with this place or id."""
     top = max((spot.steps[0] for spot in row), key=_index, default=None)
     size = 0 if top is None else _index(top) + 1
-    if given.isascii() and given.isdigit() and 1 <= int(given) <= size:
+    if _is_number(given) and 1 <= int(given) <= size:
         return [spot for spot in row if len(spot.steps) == 1 and spot.steps[0].message == int(given) - 1]
     named = [spot for spot in row if spot.message.id == given]
     if not named:
@@ -173,6 +177,10 @@ def _message(row: list[Spot], given: str) -> list[Spot]:
     return [
         spot for spot in named if (spot.steps[:-1], _index(spot.steps[-1])) == (last.steps[:-1], _index(last.steps[-1]))
     ]
+
+
+def _is_number(given: str) -> bool:
+    return given.isascii() and given.isdigit() and len(given) < _DIGITS
 
 
 def _index(step: PlaceStep) -> int:
@@ -189,7 +197,7 @@ def _part(own: list[Spot], part: int) -> Spot:
 def _call(blame: Blame, row: list[Spot], given: str) -> Spot:
     calls = [spot for spot in row if isinstance(spot.part, ToolPart)]
     found = [spot for spot in calls if isinstance(spot.part, ToolPart) and spot.part.id == given]
-    if not found and given.isascii() and given.isdigit():
+    if not found and _is_number(given):
         found = [spot for spot in calls if blame.of(Place(spot.steps))[0].number == int(given)]
     if not found:
         last = calls[-1].part if calls else None
