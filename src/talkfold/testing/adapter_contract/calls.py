@@ -11,6 +11,7 @@ from ...actions import Finish, ToolCall, ToolError, ToolResult
 from ...model import AgentMessage, TextPart, ToolPart
 from ...runs import ToolCallRequest, ToolErrorCode, ToolOutput, error_output
 from .record import Record
+from .rules import broken
 from .uses import PROBE, Scenario, UsesAdapter, given, works
 
 __all__ = ("Calls",)
@@ -29,6 +30,12 @@ class Calls(UsesAdapter):
         assert len(record.calls) == sum(isinstance(part, ToolCall) for part in record.parts)
         assert any(isinstance(part, ToolResult) for part in record.parts)
         assert record.end == Finish("stop")
+
+    async def test_it_reads_its_tools_anew_after_a_call(self) -> None:
+        if not self.rereads:
+            pytest.skip("rereads is False: no model call lies between a call and what it says next")
+        record = await self.played(given(self.calling(), "calling"))
+        assert broken(record) == [], "one that has no model says so with rereads = False"
 
     @pytest.mark.parametrize("code", get_args(ToolErrorCode))
     async def test_it_survives_a_call_that_fails(self, code: ToolErrorCode) -> None:
