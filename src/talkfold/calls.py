@@ -7,17 +7,19 @@ the last part first, and inside a delegate call its nested calls before the call
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import UNSET
 
 from .actions import Finish, RunError, ToolError, ToolPhase, ToolResult
 from .codec.values import same_json
+from .errors import InvalidAction
 from .machine import OPEN, TOOL_CALL_NEXT, Trigger
 from .model import DELEGATE_PREFIX, AgentMessage, AgentRun, Json, ToolPart
 
 __all__ = (
     "CANCELLED_MARK",
+    "ByKind",
     "Path",
     "calls_newest_first",
     "cancelled",
@@ -33,6 +35,16 @@ __all__ = (
 
 CANCELLED_MARK = "Error [cancelled]"
 """A tool error whose text starts with this is a cancellation."""
+
+_T = TypeVar("_T")
+
+
+class ByKind(dict[type, _T]):
+    """A table by the type of an action or of a part. What has no row, a plain dict above all, is no action."""
+
+    def __missing__(self, kind: type) -> _T:
+        raise InvalidAction("action", f"expected an action, got {kind.__name__}: decode_action makes one of JSON", "$")
+
 
 Path: TypeAlias = "list[tuple[int, int, ToolPart]]"
 """Where a call stands: index of message, index of part, and the call there; from the session's level inwards."""

@@ -33,7 +33,7 @@ from .actions import (
     ToolPhase,
     ToolResult,
 )
-from .calls import cancelled, ended, finish_trigger, is_delegate, is_open, phased, with_run
+from .calls import ByKind, cancelled, ended, finish_trigger, is_delegate, is_open, phased, with_run
 from .machine import FINISHED, SESSION_NEXT, TOOL_CALL_NEXT, Trigger
 from .model import (
     EMPTY_SESSION,
@@ -54,7 +54,8 @@ __all__ = ("Draft", "fold")
 def fold(actions: Iterable[SessionAction], state: SessionState = EMPTY_SESSION) -> SessionState:
     """The state after the actions, in order, starting from ``state``; the same object when nothing changed.
 
-    Never raises on typed actions. Messages and parts that no action touched are shared with the start state.
+    Never raises on typed actions, InvalidAction for anything else. Messages and parts that no action touched are
+    shared with the start state.
     """
     draft = Draft(state)
     draft.feed(actions)
@@ -284,21 +285,25 @@ class Draft:
                 call.put(cancelled(call.seen(), trigger))
 
 
-_ACTIONS: Mapping[type, Callable[[Draft, Any], None]] = {
-    Send: Draft.send,
-    ToolPhase: Draft.tool_phase,
-    Stop: Draft.stop,
-    Retry: Draft.retry,
-    Reset: Draft.reset,
-}
+_ACTIONS: Mapping[type, Callable[[Draft, Any], None]] = ByKind(
+    {
+        Send: Draft.send,
+        ToolPhase: Draft.tool_phase,
+        Stop: Draft.stop,
+        Retry: Draft.retry,
+        Reset: Draft.reset,
+    }
+)
 
-_PARTS: Mapping[type, Callable[[Draft, Level, Any], None]] = {
-    MessageStart: Draft.message_start,
-    Reasoning: Draft.reasoning,
-    ToolCall: Draft.tool_call,
-    ToolResult: Draft.end_call,
-    ToolError: Draft.end_call,
-    StepFinish: Draft.step_finish,
-    Finish: Draft.end_run,
-    RunError: Draft.end_run,
-}
+_PARTS: Mapping[type, Callable[[Draft, Level, Any], None]] = ByKind(
+    {
+        MessageStart: Draft.message_start,
+        Reasoning: Draft.reasoning,
+        ToolCall: Draft.tool_call,
+        ToolResult: Draft.end_call,
+        ToolError: Draft.end_call,
+        StepFinish: Draft.step_finish,
+        Finish: Draft.end_run,
+        RunError: Draft.end_run,
+    }
+)

@@ -23,7 +23,7 @@ SETTLER = "talkfold"
 """The actor of a stop that settles what a run whose process is gone left open."""
 
 
-class LoggedAction(Struct, frozen=True):
+class LoggedAction(Struct, frozen=True, gc=False):
     """One row of a session's log.
 
     ``number`` counts from 1 without gaps and is the only order; ``time`` (milliseconds since 1970, UTC) is for

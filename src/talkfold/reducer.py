@@ -29,6 +29,7 @@ from .actions import (
     ToolResult,
 )
 from .calls import (
+    ByKind,
     calls_newest_first,
     cancelled,
     ended,
@@ -60,7 +61,7 @@ _Messages: TypeAlias = "tuple[AgentMessage, ...]"
 
 
 def session_reducer(state: SessionState, action: SessionAction) -> SessionState:
-    """The state after one action; the same object when nothing changed."""
+    """The state after one action; the same object when nothing changed. Raises InvalidAction for what is no action."""
     return _ACTIONS[type(action)](state, action)
 
 
@@ -232,23 +233,27 @@ def _with_parts(messages: _Messages, m: int, parts: tuple[AgentPart, ...]) -> _M
     return (*messages[:m], AgentMessage(message.id, message.role, parts), *messages[m + 1 :])
 
 
-_ACTIONS: Mapping[type, Callable[[SessionState, Any], SessionState]] = {
-    Send: _send,
-    Part: _part,
-    ToolPhase: _tool_phase,
-    Stop: _stop,
-    Retry: _retry,
-    Reset: _reset,
-}
+_ACTIONS: Mapping[type, Callable[[SessionState, Any], SessionState]] = ByKind(
+    {
+        Send: _send,
+        Part: _part,
+        ToolPhase: _tool_phase,
+        Stop: _stop,
+        Retry: _retry,
+        Reset: _reset,
+    }
+)
 
-_PARTS: Mapping[type, Callable[[_Messages, Any], _Messages]] = {
-    MessageStart: _message_start,
-    TextDelta: _text_delta,
-    Reasoning: _reasoning,
-    ToolCall: _tool_call,
-    ToolResult: _end_call,
-    ToolError: _end_call,
-    StepFinish: _step_finish,
-    Finish: _run_ends,
-    RunError: _run_ends,
-}
+_PARTS: Mapping[type, Callable[[_Messages, Any], _Messages]] = ByKind(
+    {
+        MessageStart: _message_start,
+        TextDelta: _text_delta,
+        Reasoning: _reasoning,
+        ToolCall: _tool_call,
+        ToolResult: _end_call,
+        ToolError: _end_call,
+        StepFinish: _step_finish,
+        Finish: _run_ends,
+        RunError: _run_ends,
+    }
+)

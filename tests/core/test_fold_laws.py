@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import accumulate, cycle
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from wire import alike, same, written
 from talkfold import (
     EMPTY_SESSION,
     AgentMessage,
+    InvalidAction,
     MessageStart,
     Part,
     Reset,
@@ -221,3 +223,11 @@ def test_halves_join_however_they_are_cut(pieces: list[str], data: st.DataObject
 def test_what_the_person_wrote_is_joined_as_well(text: str) -> None:
     for state in (session_reducer(EMPTY_SESSION, Send("u", text)), fold([Send("u", text)])):
         assert state.messages[0].parts == (TextPart(units(text).decode("utf-16-le", "surrogatepass")),)
+
+
+@pytest.mark.parametrize("action", [{"type": "stop"}, b"{}", None, Part(cast("Any", {"type": "finish"}))])
+def test_what_is_no_action_is_named(action: Any) -> None:
+    with pytest.raises(InvalidAction, match="decode_action"):
+        fold([action])
+    with pytest.raises(InvalidAction, match="decode_action"):
+        session_reducer(EMPTY_SESSION, action)
