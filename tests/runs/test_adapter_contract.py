@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -343,3 +343,10 @@ def test_a_step_that_could_never_be_reached_is_refused() -> None:
         script(finish(), say("too late"))
     with pytest.raises(InvalidArgument):
         call("add", {"a": 1}, b=2)
+
+
+def test_what_is_no_script_is_refused_at_once() -> None:
+    with pytest.raises(InvalidArgument, match="a turn is a script"):
+        ScriptedAdapter(cast("Any", say("Hello")))
+    with pytest.raises(InvalidArgument, match="not str"):
+        script(cast("Any", "Hello"))

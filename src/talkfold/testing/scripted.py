@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from copy import deepcopy
-from typing import TypeAlias, cast
+from typing import TypeAlias, cast, get_args
 
 import anyio
 from msgspec import UNSET, Struct
@@ -174,7 +174,11 @@ def finish(reason: FinishReason = "stop") -> Stopped:
 
 
 def script(*steps: Step) -> Script:
-    """A turn of these steps. Raises InvalidArgument when a step could never be reached."""
+    """A turn of these steps. Raises InvalidArgument for what is no step, and when a step could never be reached."""
+    for step in steps:
+        if not isinstance(step, get_args(Step)):
+            reason = f"a step is say(…), call(…) or another function of talkfold.testing, not {type(step).__name__}"
+            raise InvalidArgument("script", reason)
     for step in steps[:-1]:
         if isinstance(step, Fail | Stopped):
             raise InvalidArgument("script", f"nothing comes after {type(step).__name__.lower()}, which ends the run")
@@ -187,10 +191,14 @@ class ScriptedAdapter:
     Message and call ids are made from the person's message's own: ``<its id>-m1``, ``<its id>-c1``, so that a test can
     name them. A call of the script is one model step: ``step-finish`` follows its outcome, and the ``max_steps`` of
     the request's agent are kept. A function of the script that raises, and a turn that has no script, end the run with
-    ``error``.
+    ``error``. Raises InvalidArgument for a turn that is no ``script``.
     """
 
     def __init__(self, *turns: Script, id: str = "scripted", label: str = "Scripted") -> None:  # noqa: A002
+        for turn in turns:
+            if not isinstance(turn, Script):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+                reason = f"a turn is a script(…), not {type(turn).__name__}: put the steps of one turn into script(…)"
+                raise InvalidArgument("turns", reason)
         self.id = id
         self.label = label
         self.turns = turns

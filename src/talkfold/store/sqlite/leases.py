@@ -32,6 +32,10 @@ def start(
     hold: Hold,
     warm: WarmStates,
 ) -> Started:
+    """Give the session to a new run and log what begins it. A dead run before it is settled first.
+
+    Raises RunInProgress, NothingToRetry.
+    """
     head = tx.head(session_id, owner)
     living = tx.moment.living(head.lease)
     if living is not None:
@@ -47,6 +51,10 @@ def start(
 
 
 def park(tx: Transaction, session_id: str, owner: str | None, batch: Batch | None, hold: Hold, waiting: Waiting) -> int:
+    """Log a call that waits, if it is not logged yet, and note in the lease that it waits; the newest number.
+
+    Nothing waits once the session does not stream any more. Raises LeaseLost, InvalidArgument.
+    """
     head = tx.head(session_id, owner)
     lease = held(session_id, head, hold)
     end = head.number + (len(batch.rows) if batch else 0)
@@ -60,6 +68,10 @@ def park(tx: Transaction, session_id: str, owner: str | None, batch: Batch | Non
 
 
 def answer(tx: Transaction, session_id: str, owner: str | None, batch: Batch, number: int, hold: Hold | None) -> int:
+    """Log the answer to the call that waits, as an action of its run, and end the wait; the newest number.
+
+    ``hold`` is given when the run itself answers. Raises CallNotWaiting, LeaseLost.
+    """
     head = tx.head(session_id, owner)
     noted = head.lease
     if hold is None:
@@ -73,6 +85,7 @@ def answer(tx: Transaction, session_id: str, owner: str | None, batch: Batch, nu
 
 
 def renew(tx: Transaction, session_id: str, owner: str | None, hold: Hold) -> Lease:
+    """The run lives on: its lease ends later. Raises LeaseLost."""
     head = tx.head(session_id, owner)
     lease = replace(held(session_id, head, hold), expires=lease_end(tx.moment.now, hold))
     _put(tx, head, _ours(tx, lease))
@@ -80,6 +93,7 @@ def renew(tx: Transaction, session_id: str, owner: str | None, hold: Hold) -> Le
 
 
 def release(tx: Transaction, session_id: str, owner: str | None, batch: Batch | None, hold: Hold) -> int:
+    """Log a run's last actions, if there are any, and give its lease back; the newest number. Raises LeaseLost."""
     head = tx.head(session_id, owner)
     held(session_id, head, hold)
     if batch is not None:
@@ -136,6 +150,7 @@ def touch(tx: Transaction, head: Head, batch: Batch, hold: Hold | None) -> None:
 
 
 def _state(tx: Transaction, head: Head, warm: WarmStates) -> SessionState:
+    """The state at the session's end."""
     return read_state(tx.connection, head.key, head.number, warm)
 
 
@@ -153,6 +168,7 @@ def _settled(tx: Transaction, head: Head, cause: str, warm: WarmStates) -> tuple
 
 
 def _put(tx: Transaction, head: Head, noted: NotedLease) -> None:
+    """Write a lease, in memory and in its row."""
     head.lease = noted
     put_lease(tx.connection, head.key, noted)
 
@@ -163,5 +179,6 @@ def _ours(tx: Transaction, lease: Lease) -> NotedLease:
 
 
 def _drop(tx: Transaction, head: Head) -> None:
+    """Take the lease away."""
     head.lease = None
     drop_lease(tx.connection, head.key)
