@@ -69,6 +69,7 @@ def _afternoon() -> Iterator[_Told]:
     yield _does(35, ToolCall("d-1", "k2", "carrier_quote", {"carrier": "Tern Post", "weight_g": 760}), "run-1", "c2")
     yield _does(910, ToolError("k1", "Error: the carrier did not answer within 0.9 s"), "run-1", "c2")
     yield _does(420, ToolResult("k2", _text("Tern Post: 4.20, arrives Thursday before noon.")), "run-1", "c2")
+    yield _does(15, ToolResult("k9", _text("Tern Post: 4.20, arrives Thursday before noon.")), "run-1", "c2")
     yield from _says("d-1", "Tern Post, 4.20, Thursday before noon.", "run-1", "c2", 30)
     yield _does(90, Finish("stop"), "run-1", "c2", _used(640, 58, 0.0011, "small-2"))
     yield _does(10, ToolResult("c2", _text("Tern Post, 4.20, Thursday before noon.")), "run-1")

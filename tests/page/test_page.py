@@ -117,7 +117,7 @@ def test_the_conversation_at_a_step_is_the_state_at_that_step(log: list) -> None
 def test_what_a_retry_took_away_is_there_folded_and_says_so() -> None:
     root = parsed(page_of(shop_rows()))
     (gone,) = with_class(root, "gone")
-    assert "2 parts taken away by Retry #77" in text_of(gone)
+    assert "2 parts taken away by Retry #78" in text_of(gone)
     assert "book_wrapping" in text_of(gone)
 
 
@@ -130,7 +130,7 @@ def test_the_head_says_what_the_page_is_of() -> None:
     head = text_of(with_class(parsed(page), "top"))
     digest = rows[-1].hash
     assert digest is not None
-    for word in (SHOP_ID, "harbour-shop", "Two blue mugs", "95 actions", "idle", digest.hex(), "2025-12-01 13:22:00"):
+    for word in (SHOP_ID, "harbour-shop", "Two blue mugs", "96 actions", "idle", digest.hex(), "2025-12-01 13:22:00"):
         assert word in head
 
 
@@ -155,8 +155,8 @@ def test_steps_of_one_call_link_to_each_other() -> None:
         links = {element.get("href") for element in step[f"n{number}"].iter("a")}
         assert f"#n{number}" in links
         assert len(links) > 1
-    asked = step["n64"]
-    assert {element.get("href") for element in asked.iter("a")} == {"#n64", "#n65", "#n66", "#n67"}
+    asked = step["n65"]
+    assert {element.get("href") for element in asked.iter("a")} == {"#n65", "#n66", "#n67", "#n68"}
 
 
 def test_pieces_of_one_text_are_one_row_that_opens() -> None:
@@ -176,7 +176,7 @@ def test_an_action_without_effect_is_marked() -> None:
 
 
 def test_retry_is_told_with_what_it_drops() -> None:
-    root = parsed(page_of(shop_rows()[:76]))
+    root = parsed(page_of(shop_rows()[:77]))
     told = text_of(element for element in root.iter("section") if element.get("id") == "retry")
     assert "book_wrapping" in told
     assert "the call was cancelled" in told
