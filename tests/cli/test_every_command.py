@@ -81,3 +81,9 @@ def test_wrong_usage_ends_with_2_and_a_way_on(talkfold: Talkfold, arguments: lis
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("talkfold: ")
     assert "--help`" in ended.err
+
+
+def test_an_option_before_the_command_is_told_where_it_belongs(talkfold: Talkfold) -> None:
+    ended = talkfold("--db", "my chats.db", "list")
+    assert ended.code == 2
+    assert "`talkfold list --db 'my chats.db'`" in ended.err

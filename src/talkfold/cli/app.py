@@ -7,6 +7,7 @@ Every end has one place here: 0 ok, an error's own code with what was wrong and 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -76,8 +77,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return int(code or 0)
     except CycloptsError as error:
-        known = next((each.name for each in COMMANDS if each.name in arguments[:1]), None)
-        say(f"talkfold: {error}", f"  See `talkfold {f'{known} ' if known else ''}--help`.")
+        say(f"talkfold: {error}", f"  {_usage(arguments)}")
         return USAGE
     except TalkfoldError as error:
         say(f"talkfold: {error}", f"  {error.next_step}")
@@ -105,6 +105,18 @@ def run(arguments: Sequence[str]) -> int:
             "  Run it again with TALKFOLD_DEBUG=1 for the traceback, and report it with that.",
         )
         return INTERNAL
+
+
+def _usage(arguments: Sequence[str]) -> str:
+    """What to do about arguments that no command takes."""
+    names = {each.name for each in COMMANDS}
+    if arguments and arguments[0] in names:
+        return f"See `talkfold {arguments[0]} --help`."
+    meant = next((place for place, each in enumerate(arguments) if each in names), None)
+    if meant and arguments[0].startswith("-"):
+        there = [*arguments[meant:], *arguments[:meant]]
+        return f"Options come after the command: `talkfold {shlex.join(there)}`."
+    return "See `talkfold --help`."
 
 
 class _Pages(Console):

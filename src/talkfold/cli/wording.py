@@ -27,7 +27,7 @@ from ..actions import (
     ToolPhase,
     ToolResult,
 )
-from ..log import LoggedAction
+from ..log import SETTLER, LoggedAction
 from ..model import UNSET, AgentMessage, AgentPart, Json, ReasoningPart, SessionState, TextPart, ToolPart
 from ..store.lease import Lease, Waiting, WaitKind
 from ..store.protocol import Session
@@ -165,7 +165,7 @@ def action_text(action: SessionAction) -> str:
 def row_text(row: LoggedAction) -> str:
     """What happened, and by whom and why where the envelope says so."""
     reason = (row.meta or {}).get("reason")
-    settled = type(row.action) is Stop and row.actor == "talkfold"
+    settled = type(row.action) is Stop and row.actor == SETTLER
     who = "settled: nobody ran it any more" if settled else f"by {row.actor}" if row.actor else ""
     said = (action_text(row.action), who, preview(reason, 64) if isinstance(reason, str) else "")
     return ", ".join(word for word in said if word)

@@ -351,15 +351,29 @@ is where the conversation goes wrong or a promise was broken; a *warning* is whe
 worth knowing.
 
 ```python
+import asyncio
+
+from talkfold import Send
 from talkfold.audit import Auditor, findings
+from talkfold.store import open_store
 
-for finding in findings(rows):
-    print(finding.severity, finding.numbers, finding.text, finding.next_step)
 
-auditor = Auditor()                 # a log that still grows
-for rows in pages:
-    show(auditor.feed(rows))        # what is certain now
-show(auditor.pending(living=True))  # what would be told if the log ended here, while its run lives
+async def main() -> None:
+    async with open_store("memory:") as store:
+        session = await store.create()
+        await store.append(session.id, [Send("u1", "Two mugs."), Send("u2", "No, three.")])
+        rows = await store.read(session.id)
+
+    for finding in findings(rows):
+        print(finding.severity, finding.numbers, finding.text, finding.next_step)
+
+    auditor = Auditor()  # a log that still grows
+    for row in rows:
+        print(auditor.feed([row]))  # what is certain now
+    print(auditor.pending(living=True))  # what would be told if the log ended here, while its run lives
+
+
+asyncio.run(main())
 ```
 
 Each finding has a stable `code`, its `severity`, the `numbers` of the actions concerned (the first is where it shows),

@@ -16,7 +16,11 @@ What they demand is what ``talkfold.runs.adapter`` says, nothing of how an adapt
 
 from __future__ import annotations
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    reason = "the adapter contract is made of pytest tests: install pytest"
+    raise ModuleNotFoundError(reason, name="pytest") from error
 
 # Before the modules with the asserts are imported: a failing test then shows the values it compared.
 pytest.register_assert_rewrite(
