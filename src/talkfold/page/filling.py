@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -46,23 +46,14 @@ def environment() -> Environment:
         auto_reload=False,
     )
     # The page's own text, the only one that is not escaped; its hashes are the only ones that the policy lets through.
-    cast("dict[str, Any]", made.globals).update(
-        policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        why=_WHY,
-    )
-    cast("dict[str, Any]", made.filters).update(
-        clock=clock,
-        count=_count,
-        day=day,
-        duration=duration,
-        first_words=first_words,
-        hour=hour,
-        marked=marked,
-        part_words=_part_words,
-        span=_span,
-    )
+    own: dict[str, Any] = {
+        "policy": _policy(style, script),
+        "style": Markup(style),
+        "script": Markup(script),
+        "why": _WHY,
+    }
+    made.globals.update(own)
+    made.filters.update(_FILTERS)
     return made
 
 
@@ -96,3 +87,16 @@ def _part_words(part: AgentPart | None) -> str:
             return f"{first_words(part.name, 80)} {first_words(output_text(part.input), 100)} [{part.state}]"
         case TextPart() | ReasoningPart():
             return first_words(part.text)
+
+
+_FILTERS: dict[str, Any] = {
+    "clock": clock,
+    "count": _count,
+    "day": day,
+    "duration": duration,
+    "first_words": first_words,
+    "hour": hour,
+    "marked": marked,
+    "part_words": _part_words,
+    "span": _span,
+}
