@@ -59,11 +59,8 @@ class Indexer:
 
     async def _work(self) -> None:
         try:
-            while self._due and not self._closed:
-                await self._rest()
+            while self._due and await self._rest():
                 wanted, self._due, self._came = self._due, {}, 0
-                if self._closed:
-                    return
                 try:
                     steps = {step.key: step for step in await self._step(list(wanted)[:_MOST_KEYS])}
                 except (TalkfoldError, sqlite3.Error) as error:
@@ -75,9 +72,10 @@ class Indexer:
         finally:
             self._task = None
 
-    async def _rest(self) -> None:
-        """Until it is quiet, or much has come, or it took long enough, or the store closes."""
-        self._woken.clear()
+    async def _rest(self) -> bool:
+        """Until it is quiet, or much has come, or it took long enough; false: the store closes."""
+        if not self._closed:
+            self._woken.clear()
         waited, seen = 0.0, -1
         while waited < LONGEST_SECONDS and seen != self._came and not self._woken.is_set():
             seen = self._came
@@ -85,6 +83,7 @@ class Indexer:
                 await asyncio.wait_for(self._woken.wait(), QUIET_SECONDS)
             except TimeoutError:
                 waited += QUIET_SECONDS
+        return not self._closed
 
     async def _step(self, keys: Sequence[int]) -> list[Step]:
         """One step for as many of these sessions as one transaction takes; what was done."""
