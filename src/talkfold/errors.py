@@ -39,6 +39,7 @@ __all__ = (
     "NetworkFileSystem",
     "NotJsonValue",
     "NothingToRetry",
+    "RedactionFailed",
     "RunInProgress",
     "SearchIsOff",
     "SessionErased",
@@ -199,6 +200,22 @@ class InvalidArgument(TalkfoldError):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}", f"Call again with a valid {name}.")
         self.name = name
+        self.reason = reason
+
+
+class RedactionFailed(TalkfoldError):
+    """A rule of the store's redaction failed, so nothing was written. The text that it failed on is not told."""
+
+    code = "redaction_failed"
+    fault: ClassVar[Fault] = "caller"
+    exit_code = 2
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(
+            f"redaction: the {rule} failed, and nothing was written: {reason}",
+            "Correct that rule of open_store(redact=…): it must give a text for every text.",
+        )
+        self.rule = rule
         self.reason = reason
 
 

@@ -15,7 +15,10 @@ from ..errors import InvalidArgument
 from ..log import Entry, Loggable
 from ..machine import SESSION_NEXT
 from ..model import Json, SessionStatus
+from ..redaction import Redaction
+from ..redaction.rows import Cleared
 from .arguments import check_name, check_time
+from .redacting import redacted_rows
 
 __all__ = ("Batch", "Prepared", "encode_metadata", "next_status", "prepare", "request_of", "turning")
 
@@ -64,11 +67,12 @@ def prepare(
     run: str | None = None,
     actor: str | None = None,
     meta: Mapping[str, Json] | None = None,
+    redaction: Redaction | None = None,
 ) -> Batch:
-    """Validate and encode what an append was given.
+    """Validate and encode what an append was given, without what the store's redaction takes out.
 
     Raises InvalidArgument (no actions, a bad run or actor), InvalidJson, InvalidAction, NotJsonValue, TooDeep,
-    TooLarge.
+    TooLarge, RedactionFailed.
     """
     if not isinstance(actions, (list, tuple)):
         raise InvalidArgument("actions", f"a list of actions is needed, even for one; not {type(actions).__name__}")
@@ -87,10 +91,13 @@ def prepare(
         typed = [action for action, _ in pairs]
         bodies = [body for _, body in pairs]
         rows = [_enveloped(item, run, actor, shared, body) for item, body in zip(actions, bodies, strict=True)]
-    return Batch(rows, turning(typed), sum(map(len, bodies)))
+    if redaction is None:
+        return Batch(rows, turning(typed), sum(map(len, bodies)))
+    rows, typed = redacted_rows(redaction, actions, typed, rows)
+    return Batch(rows, turning(typed), sum(len(row[-1]) for row in rows))
 
 
-_BY_HAND = frozenset({Entry, bytes})
+_BY_HAND = frozenset({Entry, Cleared, bytes})
 _ENDS = frozenset({Finish, RunError})
 
 

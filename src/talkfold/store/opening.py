@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import get_args
 
 from ..errors import InvalidArgument
+from ..redaction import Redaction
 from .arguments import check_name, check_time
 from .memory.store import MemoryStore
 from .protocol import SessionStore
@@ -42,6 +43,7 @@ async def open_store(
     metadata_keys: Collection[str] = (),
     synchronous: Synchronous = "FULL",
     timeout: float = 10.0,
+    redact: Redaction | None = None,
     clock: Callable[[], int] = _now,
     new_id: Callable[[], str] = _random_id,
 ) -> AsyncGenerator[SessionStore]:
@@ -53,6 +55,7 @@ async def open_store(
     - ``synchronous``: ``"FULL"`` syncs the disk before an append returns. ``"NORMAL"`` may lose the last appends when
       the power fails (never when the process is killed).
     - ``timeout``: seconds to wait for another process that writes, before StoreBusy.
+    - ``redact``: what is taken out of everything that is written through this store, and of nothing that is there.
     - ``clock`` gives milliseconds since 1970, ``new_id`` the ids of new sessions.
 
     Raises InvalidArgument, StoreUnavailable, NetworkFileSystem, ForeignDatabase, DatabaseTooNew, DatabaseTooOld,
@@ -65,9 +68,13 @@ async def open_store(
         raise InvalidArgument("synchronous", f"{synchronous!r} is none of {', '.join(get_args(Synchronous))}")
     if not timeout > 0:
         raise InvalidArgument("timeout", f"seconds are needed, not {timeout!r}")
+    if redact is not None and not isinstance(redact, Redaction):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("redact", f"a Redaction is needed, not {type(redact).__name__}")
     place = _place(location)
     if place == MEMORY:
-        memory = MemoryStore(metadata_keys=metadata_keys, clock=_checked_clock(clock), new_id=_checked_ids(new_id))
+        memory = MemoryStore(
+            metadata_keys=metadata_keys, redaction=redact, clock=_checked_clock(clock), new_id=_checked_ids(new_id)
+        )
         try:
             yield memory
         finally:
@@ -80,6 +87,7 @@ async def open_store(
         metadata_keys=metadata_keys,
         synchronous=synchronous,
         timeout=timeout,
+        redaction=redact,
         clock=_checked_clock(clock),
         new_id=_checked_ids(new_id),
     )

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ..log import Loggable, LoggedAction
 from ..model import Json, SessionState, SessionStatus
+from ..redaction import Redaction
 from .lease import Hold, Lease, Leases
 from .retention import Expired, Retention
 from .search.answer import Indexing, SearchPage
@@ -155,6 +156,14 @@ class CheckReport(Struct, frozen=True, rename="camel"):
 
 class SessionStore(Leases, Protocol):
     """A place for sessions. Open one with ``talkfold.open_store``."""
+
+    @property
+    def redaction(self) -> Redaction | None:
+        """What is taken out of all that is written here: actions, ``meta``, titles, metadata, questions to a person.
+
+        An action out of which something was taken says in its ``meta``, as ``redacted``, in how many places.
+        """
+        ...
 
     async def create(
         self,

@@ -25,6 +25,7 @@ from ..holding import (
 )
 from ..lease import Hold, Lease, Started, Waiting
 from ..protocol import Appended
+from ..redacting import redacted_waiting
 from .records import Record, Records
 
 __all__ = ("MemoryLeases", "held")
@@ -45,7 +46,7 @@ class MemoryLeases(Records):
     ) -> Started:
         check_first(action)
         check_hold(hold)
-        batch = prepare([action], run=hold.run, actor=actor, meta=meta)
+        batch = prepare([action], run=hold.run, actor=actor, meta=meta, redaction=self.redaction)
         record, now = self._find(session_id, owner), self._clock()
         living = record.living(now)
         if living is not None:
@@ -68,7 +69,7 @@ class MemoryLeases(Records):
         meta: Mapping[str, Json] | None = None,
     ) -> int:
         check_hold(hold)
-        batch = prepare(actions, run=hold.run, meta=meta) if actions else None
+        batch = prepare(actions, run=hold.run, meta=meta, redaction=self.redaction) if actions else None
         record, now = self._find(session_id, owner), self._clock()
         lease = held(record, hold)
         end = len(record.log) + (len(batch.rows) if batch else 0)
@@ -76,7 +77,7 @@ class MemoryLeases(Records):
             raise InvalidArgument("waiting", f"there is no action {waiting.number}; the newest one is {end}")
         if batch is not None:
             record.append(batch, now)
-        waits = waiting if record.current().status == "streaming" else None
+        waits = redacted_waiting(self.redaction, waiting) if record.current().status == "streaming" else None
         record.lease = replace(lease, waiting=waits, expires=lease_end(now, hold))
         return len(record.log)
 
@@ -94,7 +95,7 @@ class MemoryLeases(Records):
         check_number("number", number)
         if hold is not None:
             check_hold(hold)
-        batch = prepare(actions, actor=actor, meta=answer_meta(meta, number))
+        batch = prepare(actions, actor=actor, meta=answer_meta(meta, number), redaction=self.redaction)
         record, now = self._find(session_id, owner), self._clock()
         lease = record.living(now) if hold is None else held(record, hold)
         refuse_answer(record.id, number, lease, now if hold is None else None)
@@ -118,7 +119,7 @@ class MemoryLeases(Records):
         meta: Mapping[str, Json] | None = None,
     ) -> int:
         check_hold(hold)
-        batch = prepare(actions, run=hold.run, meta=meta) if actions else None
+        batch = prepare(actions, run=hold.run, meta=meta, redaction=self.redaction) if actions else None
         record = self._find(session_id, owner)
         held(record, hold)
         record.lease = None

@@ -12,6 +12,7 @@ from ...errors import AmbiguousSession, SessionErased, SessionExists, SessionNot
 from ...fold import fold
 from ...log import LoggedAction, chain_link, chain_start
 from ...model import EMPTY_SESSION, Json, SessionState
+from ...redaction import Redaction
 from ..arguments import check_name
 from ..entries import Batch
 from ..lease import Lease
@@ -114,7 +115,8 @@ class Record:
 class Records:
     """All the sessions, by id and owner and in the order of their creation."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], redaction: Redaction | None) -> None:
+        self.redaction: Redaction | None = redaction
         self._records: dict[str, dict[str | None, Record]] = {}
         self._in_order: list[Record] = []
         self._clock = clock

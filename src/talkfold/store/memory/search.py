@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from ...errors import InvalidCursor, SearchIsOff
+from ...redaction import Redaction
 from ..arguments import MOST_HITS, check_kinds, check_limit, check_name
 from ..search.answer import Indexing, SearchHit, SearchPage, hit_of
 from ..search.query import Query, parse_query
@@ -20,8 +21,8 @@ __all__ = ("MemorySearch",)
 class MemorySearch(MemoryLeases):
     """Implements the part of ``SessionStore`` that searches, whose docstrings are the contract."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
-        super().__init__(clock)
+    def __init__(self, clock: Callable[[], int], redaction: Redaction | None) -> None:
+        super().__init__(clock, redaction)
         self._searched = True
 
     async def search(

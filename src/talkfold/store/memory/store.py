@@ -22,6 +22,7 @@ from ...errors import (
 from ...fold import fold
 from ...log import Loggable, LoggedAction, chain_link, chain_start
 from ...model import EMPTY_SESSION, Json, SessionStatus
+from ...redaction import Redaction
 from ..arguments import (
     MOST_ACTIONS,
     MOST_SESSIONS,
@@ -53,6 +54,7 @@ from ..protocol import (
     StateAt,
     Tombstone,
 )
+from ..redacting import redacted_metadata, redacted_title
 from ..retention import Expired, Retention, latest
 from .leases import held
 from .records import Record
@@ -67,8 +69,15 @@ _MOST_MISSING = 1_000
 class MemoryStore(MemorySearch):
     """Sessions in this process only. Implements ``SessionStore``, whose docstrings are the contract."""
 
-    def __init__(self, *, metadata_keys: Collection[str], clock: Callable[[], int], new_id: Callable[[], str]) -> None:
-        super().__init__(clock)
+    def __init__(
+        self,
+        *,
+        metadata_keys: Collection[str],
+        redaction: Redaction | None,
+        clock: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        super().__init__(clock, redaction)
         self._metadata_keys = frozenset(metadata_keys)
         self._new_id = new_id
 
@@ -84,8 +93,10 @@ class MemoryStore(MemorySearch):
         check_name("session_id", session_id)
         check_name("owner", owner)
         check_title(title)
-        encoded = encode_metadata("metadata", metadata)
-        batch = prepare(actions) if actions else None
+        encode_metadata("metadata", metadata)
+        encoded = encode_metadata("metadata", redacted_metadata(self.redaction, metadata))
+        title = redacted_title(self.redaction, title)
+        batch = prepare(actions, redaction=self.redaction) if actions else None
         record = self._add(self._new_id() if session_id is None else session_id, owner)
         record.title, record.metadata = title, encoded
         if batch is not None:
@@ -142,6 +153,7 @@ class MemoryStore(MemorySearch):
     ) -> Session:
         check_title(title)
         encode_metadata("metadata", metadata)
+        metadata, title = redacted_metadata(self.redaction, metadata), redacted_title(self.redaction, title)
         record = self._find(session_id, owner)
         if metadata is not None:
             kept = {key: value for key, value in {**record.held(), **metadata}.items() if value is not None}
@@ -165,7 +177,7 @@ class MemoryStore(MemorySearch):
     ) -> Appended:
         check_name("key", key)
         check_expected(expected)
-        batch = prepare(actions, run=run_of(hold, run), actor=actor, meta=meta)
+        batch = prepare(actions, run=run_of(hold, run), actor=actor, meta=meta, redaction=self.redaction)
         try:
             record = self._find(session_id, owner)
         except SessionNotFound:
@@ -236,7 +248,7 @@ class MemoryStore(MemorySearch):
         if at > len(source.log):
             raise CursorAhead(session_id, at, len(source.log))
         record = self._add(self._new_id() if new_id is None else new_id, source.owner)
-        record.title = source.title if title is None else title
+        record.title = source.title if title is None else redacted_title(self.redaction, title)
         record.metadata = source.metadata
         record.forked_from, record.forked_at = source.id, at
         rows = [(r.time, r.run, r.actor, encode_metadata("meta", r.meta), r.body) for r in source.log[:at]]

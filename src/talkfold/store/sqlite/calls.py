@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from ...errors import ForkedProcess, StoreClosed
+from ...redaction import Redaction
 from ..arguments import check_name
 from .alive import AliveByte
 from .connection import sqlite_errors
@@ -39,12 +40,14 @@ class Calls:
         timeout: float,
         clock: Callable[[], int],
         metadata_keys: Collection[str],
+        redaction: Redaction | None,
         followers: Followers,
         snapshotter: Snapshotter,
         indexer: Indexer,
         scrubber: Scrubber,
     ) -> None:
         self.path = path
+        self.redaction: Redaction | None = redaction
         self._writer = writer
         self._reader = reader
         self._alive = alive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import cast
 
 from ...actions import Retry, Send
 from ...log import Loggable
@@ -13,6 +14,7 @@ from ..entries import prepare
 from ..holding import answer_meta
 from ..lease import Hold, Lease, Started, Waiting
 from ..protocol import OpenedSession
+from ..redacting import redacted_waiting
 from . import leases
 from .calls import check_target
 from .search_calls import SearchCalls
@@ -36,14 +38,14 @@ class LeaseCalls(SearchCalls):
         check_target(session_id, owner)
         check_first(action)
         check_hold(hold)
-        batch = prepare([action], run=hold.run, actor=actor, meta=meta)
+        batch = prepare([action], run=hold.run, actor=actor, meta=meta, redaction=self.redaction)
         await self.state(session_id, owner=owner)  # a long log is folded here, not while others wait to write
         return await self._write(
             partial(
                 leases.start,
                 session_id=session_id,
                 owner=owner,
-                action=action,
+                action=cast("Send | Retry", batch.turning[0]),  # as it is logged: the state is folded with it
                 batch=batch,
                 hold=hold,
                 warm=self._warm,
@@ -62,9 +64,10 @@ class LeaseCalls(SearchCalls):
     ) -> int:
         check_target(session_id, owner)
         check_hold(hold)
-        batch = prepare(actions, run=hold.run, meta=meta) if actions else None
+        batch = prepare(actions, run=hold.run, meta=meta, redaction=self.redaction) if actions else None
+        noted = redacted_waiting(self.redaction, waiting)
         return await self._write(
-            partial(leases.park, session_id=session_id, owner=owner, batch=batch, hold=hold, waiting=waiting)
+            partial(leases.park, session_id=session_id, owner=owner, batch=batch, hold=hold, waiting=noted)
         )
 
     async def answer(
@@ -82,7 +85,7 @@ class LeaseCalls(SearchCalls):
         check_number("number", number)
         if hold is not None:
             check_hold(hold)
-        batch = prepare(actions, actor=actor, meta=answer_meta(meta, number))
+        batch = prepare(actions, actor=actor, meta=answer_meta(meta, number), redaction=self.redaction)
         return await self._write(
             partial(leases.answer, session_id=session_id, owner=owner, batch=batch, number=number, hold=hold)
         )
@@ -103,7 +106,7 @@ class LeaseCalls(SearchCalls):
     ) -> int:
         check_target(session_id, owner)
         check_hold(hold)
-        batch = prepare(actions, run=hold.run, meta=meta) if actions else None
+        batch = prepare(actions, run=hold.run, meta=meta, redaction=self.redaction) if actions else None
         return await self._write(partial(leases.release, session_id=session_id, owner=owner, batch=batch, hold=hold))
 
     async def open_session(self, session_id: str, *, owner: str | None = None, cause: str = "reload") -> OpenedSession:

@@ -10,6 +10,7 @@ from functools import partial
 from ...errors import StoreUnavailable
 from ...log import Loggable
 from ...model import Json
+from ...redaction import Redaction
 from ..arguments import (
     check_expected,
     check_name,
@@ -26,6 +27,7 @@ from ..protocol import (
     ExpectedVersion,
     Session,
 )
+from ..redacting import redacted_metadata, redacted_title
 from . import operations
 from .alive import AliveByte
 from .calls import check_target
@@ -62,6 +64,7 @@ class SqliteStore(EraseCalls):
         clock: Callable[[], int],
         new_id: Callable[[], str],
         metadata_keys: Collection[str],
+        redaction: Redaction | None,
         followers: Followers,
         snapshotter: Snapshotter,
         indexer: Indexer,
@@ -75,6 +78,7 @@ class SqliteStore(EraseCalls):
             timeout=timeout,
             clock=clock,
             metadata_keys=metadata_keys,
+            redaction=redaction,
             followers=followers,
             snapshotter=snapshotter,
             indexer=indexer,
@@ -90,6 +94,7 @@ class SqliteStore(EraseCalls):
         migrate: bool,
         allow_network: bool,
         metadata_keys: Collection[str],
+        redaction: Redaction | None,
         synchronous: Synchronous,
         timeout: float,
         clock: Callable[[], int],
@@ -164,6 +169,7 @@ class SqliteStore(EraseCalls):
             clock=clock,
             new_id=new_id,
             metadata_keys=metadata_keys,
+            redaction=redaction,
             followers=followers,
             snapshotter=snapshotter,
             indexer=indexer,
@@ -203,15 +209,16 @@ class SqliteStore(EraseCalls):
         check_name("session_id", session_id)
         check_name("owner", owner)
         check_title(title)
-        encoded = encode_metadata("metadata", metadata)
+        encode_metadata("metadata", metadata)
+        encoded = encode_metadata("metadata", redacted_metadata(self.redaction, metadata))
         return await self._write(
             partial(
                 operations.create,
                 session_id=self._new_id() if session_id is None else session_id,
                 owner=owner,
-                title=title,
+                title=redacted_title(self.redaction, title),
                 metadata=encoded,
-                batch=prepare(actions) if actions else None,
+                batch=prepare(actions, redaction=self.redaction) if actions else None,
             )
         )
 
@@ -226,6 +233,7 @@ class SqliteStore(EraseCalls):
         check_target(session_id, owner)
         check_title(title)
         encode_metadata("metadata", metadata)
+        metadata, title = redacted_metadata(self.redaction, metadata), redacted_title(self.redaction, title)
         return await self._write(
             partial(operations.update, session_id=session_id, owner=owner, title=title, metadata=metadata)
         )
@@ -251,7 +259,7 @@ class SqliteStore(EraseCalls):
                 owner=owner,
                 at=at,
                 new_id=self._new_id() if new_id is None else new_id,
-                title=title,
+                title=redacted_title(self.redaction, title),
             )
         )
 
@@ -273,7 +281,7 @@ class SqliteStore(EraseCalls):
         check_target(session_id, owner)
         check_name("key", key)
         check_expected(expected)
-        batch = prepare(actions, run=run_of(hold, run), actor=actor, meta=meta)
+        batch = prepare(actions, run=run_of(hold, run), actor=actor, meta=meta, redaction=self.redaction)
         request = None if key is None else batch.request()
 
         def operation(tx: Transaction) -> Appended:
