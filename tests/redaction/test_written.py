@@ -101,9 +101,16 @@ async def test_provider_metadata_stays_byte_for_byte(store: SessionStore) -> Non
 
 
 @pytest.mark.parametrize(
-    "raw", ['{"password": "x", "b":1}', '{"a":"sk-12345","a":"x","b" : 1}', "no json sk-12345", '"sk-\\u0031"']
+    ("raw", "left"),
+    [
+        ('{"password": "x", "b":1}', '{"password":"[redacted]","b":1}'),
+        ('{"a":"sk-12345","a":"x","b" : 1}', '{"a":"[redacted]","a":"x","b":1}'),
+        ("no json sk-12345", "no json [redacted]"),
+        ('"sk-\\u0031"', '"[redacted]"'),
+        ('{"a" : 1}', '{"a" : 1}'),
+    ],
 )
-async def test_the_kept_arguments_text_of_an_input_goes_with_it(store: SessionStore, raw: str) -> None:
+async def test_the_kept_arguments_text_of_an_input_goes_with_it(store: SessionStore, raw: str, left: str) -> None:
     try:
         given = json.loads(raw)
     except ValueError:
@@ -111,10 +118,7 @@ async def test_the_kept_arguments_text_of_an_input_goes_with_it(store: SessionSt
     call = ToolCall("m", "c", "f", given, {"openai": {"arguments": raw, "id": SECRET}})
     await store.append("s", [Part(call)], expected=ABSENT)
     (row,) = await store.read("s")
-    kept = row.action.part.provider_metadata["openai"]  # type: ignore[union-attr]
-    assert kept["id"] == SECRET
-    assert "[redacted]" in kept["arguments"]
-    assert not {"x", "1"} & set(kept["arguments"].replace("1", "", "b" in kept["arguments"])) or "sk-" not in raw
+    assert row.action.part.provider_metadata == {"openai": {"arguments": left, "id": SECRET}}  # type: ignore[union-attr]
 
 
 async def test_what_is_clean_stays_as_it_came(store: SessionStore) -> None:
@@ -134,10 +138,8 @@ async def test_a_changed_body_keeps_all_else(store: SessionStore) -> None:
 
 async def test_meta_title_and_metadata(store: SessionStore) -> None:
     session = await store.create("s", title=f"about {SECRET}", metadata={"a": SECRET, "password": "x", "n": 1})
-    assert (session.title, session.metadata) == (
-        "about [redacted]",
-        {"a": "[redacted]", "password": "[redacted]", "n": 1},
-    )
+    assert session.title == "about [redacted]"
+    assert session.metadata == {"a": "[redacted]", "password": "[redacted]", "n": 1}
     session = await store.update("s", title=SECRET, metadata={"b": [SECRET], "password": None})
     assert (session.title, session.metadata) == ("[redacted]", {"a": "[redacted]", "n": 1, "b": ["[redacted]"]})
     assert (await store.fork("s", new_id="t", title=SECRET)).title == "[redacted]"
