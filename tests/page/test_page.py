@@ -14,11 +14,12 @@ from parsed import classes, is_there, page_of, parsed, text_of, visible_text, wi
 from shop import SHOP_ID, shop_rows
 
 from talkfold import EMPTY_SESSION, LoggedAction, encode_action, fold, session_reducer
-from talkfold.actions import Finish, MessageStart, Part, Send, TextDelta, ToolCall, ToolError, ToolResult
+from talkfold.actions import Finish, MessageStart, Part, Send, StepFinish, TextDelta, ToolCall, ToolError, ToolResult
 from talkfold.audit import findings
 from talkfold.model import AgentMessage, ReasoningPart, TextPart, ToolPart
 from talkfold.page import Limits
 from talkfold.page.visible import marked, visible
+from talkfold.store.lease import Lease, Waiting
 from talkfold.testing.strategies import logs
 
 
@@ -216,6 +217,53 @@ def test_what_has_no_room_is_left_out_but_no_step_is(limits: Limits) -> None:
     ids = {element.get("id") for element in root.iter()}
     assert {f"n{row.number}" for row in rows} <= ids
     assert len(page_of(rows, limits=limits)) < len(page_of(rows))
+
+
+def nested(depth: int) -> list:
+    """Sub-agents inside each other."""
+    actions: list = [Send("u", "Hi"), Part(MessageStart("a")), Part(ToolCall("a", "c0", "delegate_to_x", {}))]
+    for level in range(depth):
+        actions.append(Part(MessageStart(f"a{level}"), f"c{level}"))
+        actions.append(Part(ToolCall(f"a{level}", f"c{level + 1}", "delegate_to_x", {}), f"c{level}"))
+    return actions
+
+
+def deep_value() -> object:
+    value: object = 1
+    for _ in range(190):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        nested(60),
+        [Send("u", "Hi"), Part(MessageStart("a")), Part(ToolCall("a", "c", "n", deep_value()))],
+        [Send("u", "x" * 3_000_000)],
+        [Send("u", "Hi"), Part(StepFinish(10**400)), Part(StepFinish(1.5))],
+        [
+            Send("u", "Hi"),
+            Part(MessageStart("a")),
+            Part(ToolCall("a", "c", "n", '{"no JSON')),
+            Part(ToolResult("c", 1)),
+        ],
+    ],
+    ids=["nested", "deep", "long", "numbers", "half-json"],
+)
+@pytest.mark.parametrize("first", [1_764_595_320_000, 10**18, -(10**15)])
+def test_extremes_have_a_page_that_is_not_too_large(log: list, first: int) -> None:
+    rows = [LoggedAction(number, first + number, it, encode_action(it), None) for number, it in enumerate(log, 1)]
+    page = page_of(rows)
+    assert f"n{len(log)}" in {element.get("id") for element in parsed(page).iter("tr")}
+    assert len(page) < 500_000
+
+
+def test_a_call_that_a_living_run_waits_with_is_named() -> None:
+    lease = Lease("run-9", "host, process 12", 0, 1, Waiting(65, "c3", "place_order", "approval"))
+    head = text_of(with_class(parsed(page_of(shop_rows()[:66], lease=lease)), "top"))
+    assert "run-9" in head
+    assert "#65 place_order" in head
 
 
 # ---- nothing is loaded, nothing of a log is obeyed -------------------------------------------------------

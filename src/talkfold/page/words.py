@@ -50,7 +50,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     ToolCall: lambda it: f"{it.name} {output_text(it.input)}",
     ToolResult: lambda it: f"→ {output_text(it.output)}",
     ToolError: lambda it: f"→ {it.error}",
-    StepFinish: lambda it: f"step {it.step:g} is over",
+    StepFinish: lambda it: f"step {it.step} is over",
     Finish: lambda it: f"the run is over: {it.reason}",
     RunError: lambda it: f"the run failed: {it.error}" + (f" ({it.code})" if it.code else ""),
 }
