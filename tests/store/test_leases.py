@@ -382,7 +382,8 @@ async def test_a_database_from_before_leases(path: Path) -> None:
         await store.create("s", actions=CONVERSATION[:6], title="kept")
         before = await store.get("s"), await store.read("s")
     with raw(path) as connection:  # as the first migration alone left it
-        connection.execute("DROP TABLE lease")
+        for table in ("lease", "search", "search_progress", "search_switch"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("DELETE FROM migration WHERE number > 1")
         connection.execute("PRAGMA user_version = 1")
     with pytest.raises(DatabaseTooOld):

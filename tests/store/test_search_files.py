@@ -12,7 +12,7 @@ from raw_database import key_of, raw
 from test_search_model import everything, scan
 
 from talkfold.actions import MessageStart, Part, Reasoning, Send, SessionAction, TextDelta, ToolCall
-from talkfold.errors import SearchIsOff
+from talkfold.errors import DatabaseTooOld, SearchIsOff
 from talkfold.store import ANY, open_store
 from talkfold.store.sqlite import indexer, search_rows
 
@@ -249,6 +249,27 @@ async def test_a_damaged_index_is_made_anew(path: Path, damage: str, first: str)
         assert len((await store.search("basket")).hits) == 1
         with raw(path) as connection:
             connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
+
+
+async def test_a_database_from_before_search_is_indexed_by_its_first_search(path: Path) -> None:
+    async with open_store(path) as store:
+        for index in range(30):
+            await store.append(f"s{index % 3}", [Send("u", "mug")] * 100, expected=ANY)
+    with raw(path) as connection:  # as the second migration left it
+        for table in ("search", "search_progress", "search_switch"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM migration WHERE number > 2")
+        connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(DatabaseTooOld):
+        async with open_store(path, migrate=False):
+            pytest.fail("this must not open")
+    async with open_store(path) as store:
+        told = list[tuple[int, int]]()
+        page = await store.search("mug", session_id="s1", told=lambda done, total: told.append((done, total)))
+        assert (page.hits[0].first, told) == (1_000, [(1_000, 1_000)])
+        await store.search("mug", told=lambda done, total: told.append((done, total)))
+        assert told[1:] == [(2_000, 2_000)]
+        assert len(await everything(store, "mug", 200)) == 3_000
 
 
 async def test_a_session_is_a_range_of_rows(path: Path) -> None:
