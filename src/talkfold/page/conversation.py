@@ -21,9 +21,21 @@ from ..model import DELEGATE_PREFIX, ReasoningPart, Role, ToolCallState, ToolPar
 from .room import Limits, Room, Shown, output_text
 from .visible import first_words
 
-__all__ = ("Conversation", "Piece")
+__all__ = (
+    "CallLine",
+    "Called",
+    "Conversation",
+    "End",
+    "Gone",
+    "Message",
+    "Phase",
+    "Piece",
+    "Text",
+    "Thought",
+    "TooDeep",
+)
 
-DEEPEST = 24
+_DEEPEST = 24
 """How many sub-agents stand inside each other; what is deeper is only among the steps."""
 
 
@@ -137,7 +149,7 @@ class Conversation:
                 open_rows.pop()
             elif not isinstance(piece, RowNote):
                 yield piece
-            elif len(open_rows) > DEEPEST:
+            elif len(open_rows) > _DEEPEST:
                 yield TooDeep(piece.messages.slots[0][0].born if piece.messages.slots else 0)
             else:
                 open_rows.append(self._messages(piece))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ("render",)
 
 
-class Prompt(Struct, frozen=True):
+class _Prompt(Struct, frozen=True):
     """A system prompt as the page shows it."""
 
     role: str
@@ -117,11 +117,11 @@ def _gravest(found: Iterable[Finding]) -> dict[int, str]:
     return gravest
 
 
-def _about(session: Session, room: Room) -> tuple[Sequence[Prompt], Shown | None]:
+def _about(session: Session, room: Room) -> tuple[Sequence[_Prompt], Shown | None]:
     """The system prompts in a session's metadata, and what else stands there."""
     rest = dict(session.metadata or {})
     try:
-        prompts = [Prompt(it.role, room.show(it.text)) for it in system_prompts(rest)]
+        prompts = [_Prompt(it.role, room.show(it.text)) for it in system_prompts(rest)]
         rest.pop(METADATA_KEY, None)
     except InvalidAction:  # something else stands under that name
         prompts = []
