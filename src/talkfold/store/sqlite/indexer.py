@@ -15,7 +15,7 @@ from functools import partial
 from ...errors import TalkfoldError
 from ..search.answer import Indexing
 from .reading import reading
-from .search_rows import MOST_ACTIONS, Step, apply_steps, behind, plan_steps
+from .search_rows import Step, apply_steps, behind, plan_steps
 from .thread import SqlThread
 from .writer import Writer
 
@@ -28,6 +28,9 @@ QUIET_SECONDS = 0.25
 
 LONGEST_SECONDS = 2.0
 """How long what came waits at most, while more is coming."""
+
+_MUCH = 5_000
+"""How many actions are indexed without waiting for a quiet moment."""
 
 _MOST_KEYS = 1_000
 
@@ -50,7 +53,7 @@ class Indexer:
         self._due[key] = number
         if self._task is None and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._work())
-        elif self._came >= MOST_ACTIONS:
+        elif self._came >= _MUCH:
             self._woken.set()
 
     def forget(self, key: int) -> None:
@@ -60,15 +63,17 @@ class Indexer:
     async def _work(self) -> None:
         try:
             while self._due and await self._rest():
-                wanted, self._due, self._came = self._due, {}, 0
+                wanted = self._due
+                self._due, self._came = {}, 0
                 try:
-                    steps = {step.key: step for step in await self._step(list(wanted)[:_MOST_KEYS])}
+                    while wanted and not self._closed:
+                        steps = {step.key: step for step in await self._step(list(wanted)[:_MOST_KEYS])}
+                        if not steps:
+                            break  # it is switched off
+                        wanted = {key: number for key, number in wanted.items() if _is_left(steps.get(key), number)}
                 except (TalkfoldError, sqlite3.Error) as error:
                     # The next search does it, or says why it cannot be done.
                     _LOG.warning("the search index was not brought up to date: %s", error)
-                    continue
-                if steps:  # none: it is switched off
-                    self._due = {key: n for key, n in wanted.items() if _is_left(steps.get(key), n)} | self._due
         finally:
             self._task = None
 

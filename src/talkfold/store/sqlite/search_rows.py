@@ -36,8 +36,8 @@ __all__ = (
     "switch",
 )
 
-MOST_ACTIONS = 5_000
-"""How many actions are read in one go, and written in one transaction."""
+MOST_ACTIONS = 2_000
+"""How many actions are read in one go, and written in one transaction: milliseconds, so that nobody waits for it."""
 
 _MOST_BYTES = 4 * 1024 * 1024
 
