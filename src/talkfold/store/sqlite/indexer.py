@@ -64,7 +64,8 @@ class Indexer:
         try:
             while self._due and await self._rest():
                 wanted = self._due
-                self._due, self._came = {}, 0
+                self._due = {}
+                self._came = 0
                 try:
                     while wanted and not self._closed:
                         steps = {step.key: step for step in await self._step(list(wanted)[:_MOST_KEYS])}
