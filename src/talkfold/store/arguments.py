@@ -20,6 +20,7 @@ __all__ = (
     "MOST_ACTIONS",
     "MOST_HITS",
     "MOST_SESSIONS",
+    "check_digest",
     "check_expected",
     "check_filters",
     "check_first",
