@@ -63,20 +63,23 @@ class Indexer:
     async def _work(self) -> None:
         try:
             while self._due and await self._rest():
-                wanted = self._due
-                self._due = {}
+                wanted, self._due = self._due, dict[int, int]()
                 self._came = 0
                 try:
-                    while wanted and not self._closed:
-                        steps = {step.key: step for step in await self._step(list(wanted)[:_MOST_KEYS])}
-                        if not steps:
-                            break  # it is switched off
-                        wanted = {key: number for key, number in wanted.items() if _is_left(steps.get(key), number)}
+                    await self._reach(wanted)
                 except (TalkfoldError, sqlite3.Error) as error:
                     # The next search does it, or says why it cannot be done.
                     _LOG.warning("the search index was not brought up to date: %s", error)
         finally:
             self._task = None
+
+    async def _reach(self, wanted: dict[int, int]) -> None:
+        """Index these sessions up to these numbers, or until the store closes."""
+        while wanted and not self._closed:
+            steps = {step.key: step for step in await self._step(list(wanted)[:_MOST_KEYS])}
+            if not steps:
+                return  # it is switched off
+            wanted = {key: number for key, number in wanted.items() if _is_left(steps.get(key), number)}
 
     async def _rest(self) -> bool:
         """Until it is quiet, or much has come, or it took long enough; false: the store closes."""
