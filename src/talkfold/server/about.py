@@ -36,9 +36,9 @@ async def get_health(call: Call[Nothing, None]) -> Response:
 
 async def get_readiness(call: Call[Nothing, None]) -> Response:
     """The database can be read, and the server is not closing: send it requests."""
-    if call.service.feeds.closing:
+    if call.resources.feeds.closing:
         return Response(encode_document(HealthDocument("closing")), 503, {"Cache-Control": NEVER}, "application/json")
-    await call.service.store.list(limit=1)
+    await call.resources.store.list(limit=1)
     return json_reply(HealthDocument("ready"))
 
 

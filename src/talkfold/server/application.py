@@ -29,7 +29,7 @@ from .guard import Guard
 from .limits import Limits
 from .problems import internal_problem, problem
 from .refusals import MethodNotAllowed, NoSuchPath
-from .service import Service
+from .resources import Resources
 from .table import ENDPOINTS
 
 __all__ = ("Application", "app")
@@ -59,18 +59,18 @@ def app(
 
     Use it as ``async with`` where it is mounted: then streams and runs end with the block.
     """
-    return Application(Service(store, authenticate=authenticate, limits=limits, agents=agents), Guard(hosts, origins))
+    return Application(Resources(store, authenticate=authenticate, limits=limits, agents=agents), Guard(hosts, origins))
 
 
 class Application:
     """An ASGI application; made by ``app``."""
 
-    def __init__(self, service: Service, guard: Guard, endpoints: Sequence[Endpoint] = ENDPOINTS) -> None:
-        self._service = service
+    def __init__(self, resources: Resources, guard: Guard, endpoints: Sequence[Endpoint] = ENDPOINTS) -> None:
+        self._resources = resources
         self._guard = guard
         self._starlette = Starlette(
             routes=[
-                Route(path, _dispatch(service, methods), methods=list(methods))
+                Route(path, _dispatch(resources, methods), methods=list(methods))
                 for path, methods in _by_path(endpoints).items()
             ],
             exception_handlers={HTTPException: _http_exception},
@@ -113,7 +113,7 @@ class Application:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._service.close()
+        await self._resources.close()
 
 
 _SLASH = re.compile("%(2f|25)", re.IGNORECASE)
@@ -138,11 +138,11 @@ def _by_path(endpoints: Sequence[Endpoint]) -> dict[str, _Methods]:
     return dict(table)
 
 
-def _dispatch(service: Service, methods: _Methods) -> Callable[[Request], Awaitable[Response]]:
+def _dispatch(resources: Resources, methods: _Methods) -> Callable[[Request], Awaitable[Response]]:
     async def dispatch(request: Request) -> Response:
         request_id = cast("str", request.state.request_id)
         try:
-            return await _handle(service, methods["GET" if request.method == "HEAD" else request.method], request)
+            return await _handle(resources, methods["GET" if request.method == "HEAD" else request.method], request)
         except TalkfoldError as error:
             if error.http_status >= 500:
                 _LOG.warning("request %s: %s", request_id, error)
@@ -151,13 +151,13 @@ def _dispatch(service: Service, methods: _Methods) -> Callable[[Request], Awaita
     return dispatch
 
 
-async def _handle(service: Service, endpoint: Endpoint, request: Request) -> Response:
+async def _handle(resources: Resources, endpoint: Endpoint, request: Request) -> Response:
     given = request.query_params.multi_items()
     if endpoint.scope is None:
         caller, owner = Caller(None), None
     else:
-        caller = await service.caller(request)
-        service.rates.take((caller.owner, caller.name))
+        caller = await resources.caller(request)
+        resources.rates.take((caller.owner, caller.name))
         allow(caller, endpoint.scope)
         owner, given = _owner(caller, given)
     segments = {name: unquote(value) for name, value in request.path_params.items()}
@@ -165,8 +165,8 @@ async def _handle(service: Service, endpoint: Endpoint, request: Request) -> Res
         check_name(name, value)
     request.scope["path_params"] = segments
     query = endpoint.read_query(given)
-    body = await read_body(request, endpoint, service.limits)
-    return await endpoint.handler(Call(service, request, caller, owner, query, body))
+    body = await read_body(request, endpoint, resources.limits)
+    return await endpoint.handler(Call(resources, request, caller, owner, query, body))
 
 
 def _owner(caller: Caller, given: list[tuple[str, str]]) -> tuple[str | None, list[tuple[str, str]]]:

@@ -109,13 +109,13 @@ async def get_blame(call: Call[Blaming, None]) -> Response:
 
 async def get_check(call: Call[Nothing, None]) -> Response:
     """Walk the log from its first action: numbers, hash chain, every body, every snapshot against the fold."""
-    report = await call.service.store.check(call.session_id, owner=call.owner)
+    report = await call.resources.store.check(call.session_id, owner=call.owner)
     document = CheckDocument(report.number, report.digest.hex(), report.snapshots, report.problems)
     return json_reply(document, number=report.number)
 
 
 async def _session(call: Call[Any, None]) -> Session:
-    return await call.service.store.get(call.session_id, owner=call.owner)
+    return await call.resources.store.get(call.session_id, owner=call.owner)
 
 
 async def _log(call: Call[Any, None], end: int) -> list[LoggedAction]:
@@ -125,7 +125,7 @@ async def _log(call: Call[Any, None], end: int) -> list[LoggedAction]:
 async def _pages(call: Call[Any, None], end: int) -> AsyncGenerator[tuple[LoggedAction, ...]]:
     after = 0
     while after < end:
-        rows = await call.service.store.read(
+        rows = await call.resources.store.read(
             call.session_id, after=after, limit=min(_PAGE, end - after), owner=call.owner
         )
         if not rows:

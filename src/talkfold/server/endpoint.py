@@ -21,7 +21,7 @@ from ..errors import InvalidArgument, TalkfoldError
 from .access import Caller, Scope
 
 if TYPE_CHECKING:
-    from .service import Service
+    from .resources import Resources
 
 __all__ = ("ACTIONS", "LINES", "Body", "Call", "Endpoint", "Handler", "Method", "Nothing", "Reply")
 
@@ -40,14 +40,14 @@ class Call(Generic[Q, B]):
 
     def __init__(
         self,
-        service: Service,
+        resources: Resources,
         request: Request,
         caller: Caller,
         owner: str | None,
         query: Q,
         body: B,
     ) -> None:
-        self.service: Service = service
+        self.resources: Resources = resources
         self.request: Request = request
         self.caller: Caller = caller
         self.owner: str | None = owner

@@ -121,7 +121,7 @@ async def append_actions(call: Call[Nothing, list[Entry]]) -> Response:
     ``If-None-Match: *`` makes the session. ``Idempotency-Key`` makes it safe to repeat.
     """
     entries = [_as(call, entry) for entry in call.body]
-    appended = await call.service.store.append(
+    appended = await call.resources.store.append(
         call.session_id,
         entries,
         expected=expected_version(call.headers),
@@ -144,8 +144,8 @@ def _as(call: Call[Nothing, list[Entry]], entry: Entry) -> Entry:
 
 async def read_actions(call: Call[Reading, None]) -> Response:
     """Actions in order, a page at a time; as JSON, or as JSON lines when ``Accept`` asks for them."""
-    query, store = call.query, call.service.store
-    limit = min(query.limit, call.service.limits.page_actions)
+    query, store = call.query, call.resources.store
+    limit = min(query.limit, call.resources.limits.page_actions)
     rows = await store.read(call.session_id, after=query.after, limit=limit, owner=call.owner)
     if NDJSON in call.headers.get("accept", ""):
         return Response(b"".join(encode_logged(row) + b"\n" for row in rows), 200, {"Cache-Control": NEVER}, NDJSON)
@@ -155,7 +155,7 @@ async def read_actions(call: Call[Reading, None]) -> Response:
 
 async def get_state(call: Call[At, None]) -> Response:
     """The conversation as it is now, or as it was after any action of its log."""
-    at, store = call.query.at, call.service.store
+    at, store = call.query.at, call.resources.store
     if at is None:
         known = unchanged(call.headers, (await store.get(call.session_id, owner=call.owner)).number, NOW)
         if known is not None:
@@ -179,7 +179,7 @@ async def get_step(call: Call[Nothing, None]) -> Response:
 
 
 async def _step(call: Call[Any, None], number: int) -> tuple[LoggedAction, SessionState, SessionState]:
-    store = call.service.store
+    store = call.resources.store
     rows: Iterable[LoggedAction] = await store.read(call.session_id, after=number - 1, limit=1, owner=call.owner)
     for row in rows:
         before = (await store.state(call.session_id, at=number - 1, owner=call.owner)).state
@@ -196,7 +196,7 @@ def _number(text: str) -> int:
 
 async def get_diff(call: Call[Between, None]) -> Response:
     """What changed between two numbers, as operations; matched by identity, texts as texts."""
-    store = call.service.store
+    store = call.resources.store
     to = call.query.to
     if to is None:
         to = (await store.get(call.session_id, owner=call.owner)).number

@@ -133,30 +133,32 @@ async def begin_run(call: Call[Nothing, Begin]) -> Response:
     begin = call.body
     if begin.retry is (begin.text is not None):
         raise InvalidArgument("text", "a run is of a text, or a retry: one of them")
-    run = await call.service.agents.begin(call.session_id, call.owner, begin, call.caller)
+    run = await call.resources.agents.begin(call.session_id, call.owner, begin, call.caller)
     return json_reply(BegunDocument(run.id, run.started.number), 202, number=run.started.number)
 
 
 async def stop_session(call: Call[Nothing, StopReason | None]) -> Response:
     """Stop whatever runs in the session, in whatever process: one logged ``stop``."""
     reason = None if call.body is None else call.body.reason
-    lease = await stop_run(call.service.store, call.session_id, owner=call.owner, actor=call.caller.name, reason=reason)
+    lease = await stop_run(
+        call.resources.store, call.session_id, owner=call.owner, actor=call.caller.name, reason=reason
+    )
     return json_reply(StoppedDocument(None if lease is None else lease_document(lease)))
 
 
 async def settle_session(call: Call[Nothing, None]) -> Response:
     """Bring a session in order that a dead run left open. One that a living run owns is left alone."""
-    opened = await call.service.store.open_session(call.session_id, owner=call.owner)
+    opened = await call.resources.store.open_session(call.session_id, owner=call.owner)
     document = SettledDocument(session_document(opened.session), opened.settled)
     return json_reply(document, number=opened.session.number)
 
 
 async def get_waiting(call: Call[Nothing, None]) -> Response:
     """The parked call that waits for a person, or for a client's result."""
-    parked = await parked_call(call.service.store, call.session_id, owner=call.owner)
+    parked = await parked_call(call.resources.store, call.session_id, owner=call.owner)
     if parked is None:
         return json_reply(ParkedDocument())
-    lease = (await call.service.store.get(call.session_id, owner=call.owner)).lease
+    lease = (await call.resources.store.get(call.session_id, owner=call.owner)).lease
     waiting = None if lease is None else lease_document(lease).waiting
     return json_reply(ParkedDocument(waiting, parked.input) if waiting is not None else ParkedDocument())
 
@@ -173,7 +175,7 @@ async def deny_call(call: Call[Nothing, Answer]) -> Response:
 
 async def _decide(call: Call[Nothing, Answer], decide: Callable[..., Awaitable[int]]) -> Response:
     number = await decide(
-        call.service.store,
+        call.resources.store,
         call.session_id,
         call.segment("call"),
         call.body.input,
@@ -187,7 +189,7 @@ async def _decide(call: Call[Nothing, Answer], decide: Callable[..., Awaitable[i
 async def give_call_result(call: Call[Nothing, Result]) -> Response:
     """Post the result of a call that a client made."""
     number = await give_result(
-        call.service.store,
+        call.resources.store,
         call.session_id,
         call.segment("call"),
         call.body.output,
@@ -200,14 +202,14 @@ async def give_call_result(call: Call[Nothing, Result]) -> Response:
 
 async def get_retry(call: Call[Retrying, None]) -> Response:
     """What Retry would send at any number, what it drops and why, and what might happen twice. Nothing is changed."""
-    then = await call.service.store.state(call.session_id, at=call.query.at, owner=call.owner)
+    then = await call.resources.store.state(call.session_id, at=call.query.at, owner=call.owner)
     keep = NEVER if call.query.at is None else FOREVER
     return json_reply(await _plan(call, then.number, then.state.messages), number=then.number, keep=keep)
 
 
 async def log_retry(call: Call[RetryForm, None]) -> Response:
     """Log ``retry``, and answer what to send. Whoever runs the agent elsewhere begins its turn with this."""
-    store = call.service.store
+    store = call.resources.store
     before = await store.state(call.session_id, owner=call.owner)
     if not any(message.role == "user" for message in before.state.messages):
         raise NothingToRetry(call.session_id)
@@ -239,7 +241,7 @@ async def _messages(call: Call[Any, None], messages: tuple[AgentMessage, ...]) -
     export = _PROVIDERS.get(call.query.form)
     if export is None:
         return {"messages": Raw(encode_messages(messages))}
-    session = await call.service.store.get(call.session_id, owner=call.owner)
+    session = await call.resources.store.get(call.session_id, owner=call.owner)
     exported = export(messages, system=system_prompts(session.metadata))
     return {**exported.request, "healed": to_builtins(exported.healed)}
 

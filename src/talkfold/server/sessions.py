@@ -76,7 +76,7 @@ async def list_sessions(call: Call[Listing, None]) -> Response:
     ``title`` finds a text anywhere in the title. ``next`` is the cursor of the next page.
     """
     query = call.query
-    page = await call.service.store.list(
+    page = await call.resources.store.list(
         owner=call.owner,
         status=query.status,
         title=query.title,
@@ -100,7 +100,7 @@ def _condition(given: str) -> tuple[str, str | int | float | bool | None]:
 
 async def create_session(call: Call[Nothing, NewSession]) -> Response:
     """Make a session, empty. Its ETag is ``"0"``: an append with ``If-Match: "0"`` is its first."""
-    made = await call.service.store.create(
+    made = await call.resources.store.create(
         call.body.id, owner=call.owner, title=call.body.title, metadata=call.body.metadata
     )
     return _made(call.root, made)
@@ -109,7 +109,7 @@ async def create_session(call: Call[Nothing, NewSession]) -> Response:
 async def put_session(call: Call[Nothing, NewNamed | None]) -> Response:
     """Make a session under the id of the path, or leave it as it is when it is there: safe to repeat."""
     body = call.body or NewNamed()
-    store = call.service.store
+    store = call.resources.store
     try:
         made = await store.create(call.session_id, owner=call.owner, title=body.title, metadata=body.metadata)
     except SessionExists:
@@ -119,13 +119,13 @@ async def put_session(call: Call[Nothing, NewNamed | None]) -> Response:
 
 async def get_session(call: Call[Nothing, None]) -> Response:
     """A session without its log: where it stands, and which living run owns it."""
-    return _shown(await call.service.store.get(call.session_id, owner=call.owner))
+    return _shown(await call.resources.store.get(call.session_id, owner=call.owner))
 
 
 async def change_session(call: Call[Nothing, Change]) -> Response:
     """Rename a session, or change its metadata. The log is not touched."""
     body = call.body
-    changed = await call.service.store.update(
+    changed = await call.resources.store.update(
         call.session_id, owner=call.owner, title=body.title, metadata=body.metadata
     )
     return _shown(changed)
@@ -133,14 +133,14 @@ async def change_session(call: Call[Nothing, Change]) -> Response:
 
 async def erase_session(call: Call[Nothing, None]) -> Response:
     """Remove a session for good: its log and everything made from it. Its id is never used again."""
-    tombstone = await call.service.store.erase(call.session_id, owner=call.owner, by=call.caller.name)
+    tombstone = await call.resources.store.erase(call.session_id, owner=call.owner, by=call.caller.name)
     return json_reply(tombstone_document(tombstone))
 
 
 async def fork_session(call: Call[Nothing, ForkOf | None]) -> Response:
     """Copy a session, whole or up to an action, into a new one of the same owner."""
     body = call.body or ForkOf()
-    made = await call.service.store.fork(
+    made = await call.resources.store.fork(
         call.session_id, at=body.at, new_id=body.id, owner=call.owner, title=body.title
     )
     return _made(call.root, made)

@@ -47,7 +47,7 @@ async def stream_actions(call: Call[Following, None]) -> Response:
         finally:
             await begun.aclose()
 
-    limits = call.service.limits
+    limits = call.resources.limits
     return EventSourceResponse(
         events(), sep="\n", ping=limits.ping_seconds, send_timeout=limits.stream_seconds, headers={"Vary": "Accept"}
     )
@@ -64,12 +64,12 @@ def _cursor(call: Call[Following, None]) -> int:
 
 async def _events(call: Call[Following, None], after: int) -> AsyncGenerator[bytes]:
     """The chunks of the stream; the first one comes as soon as it is known that there is a stream."""
-    service = call.service
-    with service.streams.one(call.caller):
-        async with service.feeds.follow(call.session_id, call.owner, after) as feed:
+    resources = call.resources
+    with resources.streams.one(call.caller):
+        async with resources.feeds.follow(call.session_id, call.owner, after) as feed:
             yield b"retry: 1000\n\n"
             caught_up = False
-            while not service.feeds.closing:
+            while not resources.feeds.closing:
                 chunk, after = await _more(call, feed, after)
                 if chunk:
                     yield chunk
@@ -89,7 +89,7 @@ async def _more(call: Call[Following, None], feed: Feed, after: int) -> tuple[by
     if after >= feed.start:
         return feed.after(after), max(after, feed.end)  # who read the store may be ahead of the feed for a moment
     try:
-        rows = await call.service.store.read(call.session_id, after=after, limit=_PAGE, owner=call.owner)
+        rows = await call.resources.store.read(call.session_id, after=after, limit=_PAGE, owner=call.owner)
     except TalkfoldError as error:
         feed.failure = feed.failure or error
         return b"", after

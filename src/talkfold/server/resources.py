@@ -14,10 +14,10 @@ from .agents import Agent, Agents
 from .feeds import Feeds
 from .limits import Limits, Rates, Streams
 
-__all__ = ("Service",)
+__all__ = ("Resources",)
 
 
-class Service:
+class Resources:
     """One server's world."""
 
     def __init__(
