@@ -20,11 +20,13 @@ from .conditions import expected_version
 from .endpoint import Call, Nothing
 
 __all__ = (
+    "NDJSON",
     "AppendedDocument",
     "At",
     "Between",
     "DiffDocument",
     "LoggedDocument",
+    "Number",
     "PageOfActions",
     "Reading",
     "StateDocument",

@@ -36,7 +36,7 @@ from .refusals import (
     UnsupportedMedia,
 )
 
-__all__ = ("openapi",)
+__all__ = ("LoggedEntry", "openapi")
 
 _REF: Final = "#/components/schemas/{name}"
 _Errors = tuple[type[TalkfoldError], ...]

@@ -28,6 +28,7 @@ __all__ = (
     "Answer",
     "AnsweredDocument",
     "BegunDocument",
+    "MessageForm",
     "ParkedDocument",
     "Result",
     "RetryDocument",
