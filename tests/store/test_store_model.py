@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -31,7 +32,7 @@ from talkfold.errors import (
     VersionConflict,
 )
 from talkfold.model import SessionState
-from talkfold.store import ABSENT, ANY, EXISTS, Hold, SessionStore, Waiting, open_store
+from talkfold.store import ABSENT, ANY, EXISTS, Hold, Retention, SessionStore, Waiting, open_store
 from talkfold.store.sqlite import snapshotter
 from talkfold.testing.store_contract import METADATA_KEYS, Clock
 from talkfold.testing.store_contract.samples import CONVERSATION, ODD_BODIES
@@ -200,6 +201,40 @@ class StoreMachine(RuleBasedStateMachine):
             session.erased, session.run = True, None
 
         self.same(self.one(which).erase(session_id, owner=owner), modelled)
+
+    @rule(which=st.integers(0, 1), owner=st.sampled_from(["ann", "bob"]), chance=st.integers(0, 6))
+    def erase_owner(self, which: int, owner: str, chance: int) -> None:
+        if chance:
+            return
+        theirs = [session for session in self.model.sessions if session.owner == owner and not session.erased]
+        erased = self.run(self.one(which).erase_owner(owner))
+        assert [(it.id, it.owner, it.number) for it in erased] == [(it.id, owner, len(it.log)) for it in theirs]
+        for session in theirs:
+            session.erased, session.run = True, None
+
+    @rule(
+        which=st.integers(0, 1),
+        owner=OWNERS,
+        statuses=st.sets(st.sampled_from(["idle", "streaming", "error"])),
+        chance=st.integers(0, 6),
+    )
+    def retain(self, which: int, owner: str | None, statuses: set[Any], chance: int) -> None:
+        due = [
+            session
+            for session in self.model.sessions
+            if not session.erased
+            and owner in (None, session.owner)
+            and (not statuses or session.state().status in statuses)
+            and session.living(self.model.now) is None
+        ]
+        rule = Retention(timedelta(0), owner, tuple(statuses))
+        picked = self.run(self.one(which).retain(rule, dry_run=chance > 0))
+        assert [(it.id, it.owner, it.status, it.number) for it in picked] == [
+            (it.id, it.owner, it.state().status, len(it.log)) for it in due
+        ]
+        if not chance:
+            for session in due:
+                session.erased, session.run = True, None
 
     @rule(which=st.integers(0, 1), session_id=IDS, owner=OWNERS, after=NUMBERS, limit=st.integers(1, 15))
     def read(self, which: int, session_id: str, owner: str | None, after: int, limit: int) -> None:
