@@ -6,8 +6,9 @@ for everything that is written through that store. docs/privacy.md says what it 
 
 from __future__ import annotations
 
+from .pieces import cut_out
 from .ready import AWS_KEY_ID, BEARER_TOKEN, CARD_NUMBER, EMAIL, PRIVATE_KEY
-from .rules import REDACTED, Pattern, Redaction
+from .rules import REDACTED, Edit, Pattern, Redaction
 
 __all__ = (
     "AWS_KEY_ID",
@@ -16,6 +17,8 @@ __all__ = (
     "EMAIL",
     "PRIVATE_KEY",
     "REDACTED",
+    "Edit",
     "Pattern",
     "Redaction",
+    "cut_out",
 )

@@ -16,6 +16,7 @@ from ..actions import Part, ToolCall, ToolPhase
 from ..errors import CallNotWaiting
 from ..json_values import is_list, is_object
 from ..model import Json
+from ..redaction.values import redact_value
 from ..store.lease import Waiting, WaitKind
 from ..store.protocol import SessionStore
 from .output import error_output, output_of, tool_outcome
@@ -117,9 +118,14 @@ async def _the_call(
     if waiting.kind != kind:
         wanted = "a person's approval" if waiting.kind == "approval" else "the result from a client"
         raise CallNotWaiting(session_id, named, f"it waits for {wanted}")
-    if given is not UNSET and not _equal(given, parked.input):
+    if given is not UNSET and not _equal(_as_logged(store, given), parked.input):
         raise CallNotWaiting(session_id, named, "its input is another than the one that was seen")
     return parked
+
+
+def _as_logged(store: SessionStore, given: Json) -> Json:
+    """An input as the log has it: whoever saw it in the run's own process saw it whole."""
+    return given if store.redaction is None else redact_value(store.redaction, given)
 
 
 def _meta(decision: str, reason: str | None) -> dict[str, Json]:

@@ -130,7 +130,7 @@ class Conductor:
             with self._scope, begin(observation):
                 if isinstance(action, Retry):
                     before = await self._store.state(self._session_id, at=started.number - 1, owner=self._owner)
-                    self._context.finished = FinishedCalls(before.state.messages)
+                    self._context.finished = FinishedCalls(before.state.messages, self._store.redaction)
                 self._said = await self._turn.play(started.state.messages)
         except Exception as error:
             if not isinstance(error, TalkfoldError):

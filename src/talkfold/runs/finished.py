@@ -13,6 +13,8 @@ from typing import NamedTuple
 from ..codec.values import same_json
 from ..machine import FINISHED
 from ..model import AgentMessage, Json, ToolPart
+from ..redaction import Redaction
+from ..redaction.values import redact_value
 from ..resumable import retry_plan
 
 __all__ = ("FinishedCalls",)
@@ -28,13 +30,17 @@ class _Finished(NamedTuple):
 class FinishedCalls:
     """Finished calls of dropped sub-agents' runs, each to be taken once, oldest first."""
 
-    def __init__(self, messages: Iterable[AgentMessage] = ()) -> None:
-        """``messages`` is the conversation before the retry."""
+    def __init__(self, messages: Iterable[AgentMessage] = (), redaction: Redaction | None = None) -> None:
+        """``messages`` is the conversation before the retry; its inputs are as this redaction left them."""
+        self._redaction = redaction
         dropped = (entry.part for entry in retry_plan(messages).dropped)
         self._left = [each for part in dropped if isinstance(part, ToolPart) for each in _inside(part, ())]
 
     def take(self, agents: tuple[str, ...], name: str, given: Json) -> ToolPart | None:
-        """The finished call of these agents with this name and input, which is then no longer here."""
+        """The finished call of these agents with this name and input, which is then no longer here. Inputs that
+        differ only in what the log does not keep are the same."""
+        if self._left and self._redaction is not None:
+            given = redact_value(self._redaction, given)
         for index, (around, call) in enumerate(self._left):
             if around == agents and call.name == name and same_json(call.input, given):
                 del self._left[index]

@@ -27,6 +27,7 @@ from ..errors import (
     InvalidAction,
     InvalidJson,
     NotJsonValue,
+    RedactionFailed,
     StoreBusy,
     TalkfoldError,
     TooDeep,
@@ -36,6 +37,7 @@ from ..log import Entry, Loggable, LoggedAction
 from ..model import Json
 from ..store.lease import Hold, Waiting
 from ..store.protocol import SessionStore
+from .held import HeldTexts
 from .weight import weight
 
 __all__ = ("UNSTORABLE", "Journal")
@@ -79,6 +81,7 @@ class Journal:
         self._hold = hold
         self._heard = heard
         self._refused = refused
+        self._held = None if store.redaction is None else HeldTexts(store.redaction)
         self._waiting: list[Loggable] = []
         self._text = 0
         self._put = 0
@@ -95,13 +98,29 @@ class Journal:
     # ---- writing ---------------------------------------------------------------------------------------
 
     def put(self, action: SessionAction, meta: Mapping[str, Json] | None = None) -> int:
-        """Put an action down; it goes into the next commit. Returns its position for ``committed``."""
-        self._waiting.append(action if meta is None else Entry(action, meta=dict(meta)))
+        """Put an action down; it goes into the next commit. Returns its position for ``committed``.
+
+        Where the store redacts, the end of a text waits for more of it. Raises RedactionFailed then.
+        """
+        if self._held is not None:
+            for row in self._held.pass_on(action, meta):
+                self._queue(row, _typed(row))
+            return self._put
+        return self._queue(action if meta is None else Entry(action, meta=dict(meta)), action)
+
+    def _queue(self, row: Loggable, action: SessionAction) -> int:
+        self._waiting.append(row)
         self._text += weight(action)
         self._put += 1
         if len(self._waiting) == 1:
             self._work_to_do.set()
         return self._put
+
+    def _let_all_go(self) -> None:
+        """No text goes on: put down what is held of them."""
+        if self._held is not None:
+            for row in self._held.end():
+                self._queue(row, _typed(row))
 
     @property
     def crowded(self) -> bool:
@@ -156,6 +175,7 @@ class Journal:
         Where that fails, what waited is still there: ``left``.
         """
         async with self._alone():
+            self._let_all_go()
             rows = [*self._waiting, *actions]
             release = partial(self._store.release, self._session_id, rows, hold=self._hold, owner=self._owner)
             last = await _patiently(release)
@@ -180,6 +200,10 @@ class Journal:
 
     def weed(self) -> None:
         """Take out of what waits everything that no log takes (``refused`` is told): before the end is decided."""
+        try:
+            self._let_all_go()
+        except RedactionFailed as error:
+            self.fail(error)
         self._waiting = [row for row in self._waiting if self._is_storable(row)]
 
     def _is_storable(self, row: Loggable) -> bool:
