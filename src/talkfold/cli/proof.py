@@ -108,12 +108,12 @@ async def check(
             if noted is not None:
                 missing = await _missing(store, where, noted, checked)
     gone = any(each.erased is None for each in missing)
+    rows = [*(each.json for each in checked), *(each.json for each in missing)]
     if form.json:
-        rows = [*(each.json for each in checked), *(each.json for each in missing)]
         document(rows if all_ else rows[0])
     elif form.jsonl:
-        for each in (*checked, *missing):
-            record(each.json)
+        for row in rows:
+            record(row)
     else:
         _show(checked)
         _tell(checked, missing, counted=all_ and since is not None)
@@ -160,8 +160,8 @@ def _tell(checked: Sequence[_Checked], missing: Sequence[Missing], *, counted: b
     for each in checked:
         for problem in each.report.problems:
             say(f"{each.session.id} at {problem.number}: {problem.text} ({problem.code})")
-    for each in missing:
-        say(f"{each.id}: {each.text}")
+    for lost in missing:
+        say(f"{lost.id}: {lost.text}")
     if counted:
         same = sum(each.report.since is not None for each in checked)
         new = sum(not each.noted for each in checked)
