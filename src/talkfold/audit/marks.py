@@ -91,14 +91,19 @@ class Marker:
         self.turn: int = 0
         self._fold = WatchedFold(keep_text=False)
         self._runs: set[str] = set()
+        self._text: tuple[str, str | None, str | None] | None = None  # message, within and run of the delta before
 
     def feed(self, row: LoggedAction) -> None:
         """Take the next row."""
         number, action, fold = row.number, row.action, self._fold
+        # Most of a log is text: as long as it goes on for one message of one run, there is nothing to mark.
+        text = None
+        if type(action) is Part and type(part := action.part) is TextDelta:
+            text = part.message_id, action.within, row.run
+            if text == self._text:
+                return
+        self._text = text
         kind = type(action)
-        if type(action) is Part and type(action.part) is TextDelta and (row.run is None or row.run in self._runs):
-            fold.step(number, action)
-            return
         if kind is Send or kind is Retry:
             self.turn += 1
         if row.run is not None and row.run not in self._runs:

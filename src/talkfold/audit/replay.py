@@ -11,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, compress
+from operator import is_not
 from typing import TypeAlias
 
 from ..actions import SessionAction
@@ -120,7 +122,7 @@ class Replay:
     def _index(self) -> Marks:
         """Read the log: its pages, its checkpoints, its marks."""
         marker = Marker()
-        draft = Draft()
+        draft, feed = Draft(), marker.feed
         page: list[SessionAction] = []
         size = since = 0
         while rows := self._read(self.last, self._page_rows):
@@ -128,7 +130,7 @@ class Replay:
                 if row.number != self.last + 1:
                     raise InvalidArgument("rows", f"number {row.number} stands where {self.last + 1} should stand")
                 self.last += 1
-                marker.feed(row)
+                feed(row)
                 page.append(row.action)
                 size += len(row.body) + _ROW_BYTES
                 if len(page) == self._page_rows or size >= self._page_bytes:
@@ -184,10 +186,11 @@ def _unshared(before: SessionState, after: SessionState) -> int:
         if one is other:
             continue
         size += 8 * len(other)
-        for m, message in enumerate(other):
-            known = one[m] if m < len(one) else _NOTHING
-            if message is known:
-                continue
+        shared = min(len(one), len(other))
+        # Of a long conversation nearly all messages are shared, and each page looks through all of them.
+        changed = compress(range(shared), map(is_not, one, other))
+        for m in chain(changed, range(shared, len(other))):
+            message, known = other[m], one[m] if m < shared else _NOTHING
             size += _MESSAGE_BYTES
             for p, part in enumerate(message.parts):
                 old = known.parts[p] if p < len(known.parts) else None
