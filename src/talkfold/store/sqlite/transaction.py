@@ -121,6 +121,7 @@ class Transaction:
         self.moment = moment
         self.now: int = moment.now
         self.moved: dict[int, Head] = {}
+        self._unwritten: dict[int, Head] = {}  # of those that moved, the ones whose row is behind
         self._cache = cache
         self._rows: list[tuple[object, ...]] = []
 
@@ -185,7 +186,7 @@ class Transaction:
         for action in batch.turning:
             head.status, head.turns = next_status(head.status, head.turns, action)
             head.turned = True
-        self.moved[key] = head
+        self.moved[key] = self._unwritten[key] = head
         return first, number
 
     def written(self) -> tuple[int, int]:
@@ -199,7 +200,7 @@ class Transaction:
             self._rows.clear()
             moved: list[tuple[object, ...]] = []
             turned: list[tuple[object, ...]] = []
-            for head in self.moved.values():
+            for head in self._unwritten.values():
                 if head.turned:
                     turned.append((head.number, head.hash, head.size, head.updated, head.status, head.turns, head.key))
                     head.turned = False
@@ -209,8 +210,10 @@ class Transaction:
                 self.connection.executemany(_MOVE_HEAD, moved)
             if turned:
                 self.connection.executemany(_TURN_HEAD, turned)
+            self._unwritten.clear()
 
     def forget(self, key: int) -> None:
         """A session is gone, or changed behind the cache."""
         self._cache.clear()
         self.moved.pop(key, None)
+        self._unwritten.pop(key, None)
