@@ -195,8 +195,8 @@ class ScriptedAdapter:
     """
 
     def __init__(self, *turns: Script, id: str = "scripted", label: str = "Scripted") -> None:  # noqa: A002
-        for turn in turns:
-            if not isinstance(turn, Script):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+        for turn in cast("tuple[object, ...]", turns):  # callers may be untyped
+            if not isinstance(turn, Script):
                 reason = f"a turn is a script(…), not {type(turn).__name__}: put the steps of one turn into script(…)"
                 raise InvalidArgument("turns", reason)
         self.id = id
