@@ -57,6 +57,7 @@ async def _bodies(store: SessionStore, *actions: Any, session: str = "s", **more
         Part(ToolCall("m", "c", "pay", {"deep": [{SECRET: [f"x{SECRET}"]}]})),
         Part(ToolCall("m", "c", "pay", {"PASSWORD": {"any": 1}, "authorization": 7, "n": None})),
         Part(ToolResult("c", f"{SECRET}\n\"'\\")),
+        Part(ToolResult("c", {"content": [{"type": "text", "text": '{"Password": "sk-1234"+"5", '}, SECRET]})),
         Part(ToolError("c", SECRET)),
         Part(RunError(SECRET)),
         Part(TextDelta("m", SECRET), within="c"),
@@ -73,6 +74,15 @@ async def test_no_secret_is_written(store: SessionStore, action: Any) -> None:
     assert row.meta is not None
     assert row.meta["redacted"] >= 1
     assert SECRET not in repr((await store.state("s")).state)
+
+
+async def test_a_field_goes_from_a_text_that_is_a_document_too(store: SessionStore) -> None:
+    output = {"content": [{"type": "text", "text": '{"user": 7, "password": ["hunter2"]}'}]}
+    await store.append("s", [Part(ToolResult("c", output)), Send("u", '{"password": hunter')], expected=ABSENT)
+    first, second = await store.read("s")
+    assert first.action.part.output["content"][0]["text"] == '{"user":7,"password":"[redacted]"}'  # type: ignore[union-attr]
+    assert first.meta == {"redacted": 1}
+    assert second.action == Send("u", '{"password": hunter')
 
 
 async def test_what_pairs_things_stays(store: SessionStore) -> None:

@@ -31,7 +31,7 @@ def may_change(redaction: Redaction, value: Json) -> bool:
     while left:
         each = left.pop()
         if isinstance(each, str):
-            if redaction.may_change(each):
+            if redaction.may_change(each) or _may_name(redaction, each):
                 return True
         elif is_object(each):
             if not redaction.fields.isdisjoint(map(str.casefold, each)):
@@ -41,6 +41,14 @@ def may_change(redaction: Redaction, value: Json) -> bool:
         elif is_list(each):
             left += each
     return False
+
+
+def _may_name(redaction: Redaction, text: str) -> bool:
+    """Whether a text may be a JSON document, as tools like to answer with, that has one of the fields."""
+    if not redaction.fields or text[:1] not in ("{", "["):
+        return False
+    folded = text.casefold()
+    return any(field in folded for field in redaction.fields)
 
 
 def redact_value(redaction: Redaction, value: Json) -> Json:
@@ -79,14 +87,21 @@ class _Work:
 
     def cleaned(self, value: object) -> object:
         if type(value) is str:
-            text, count = self._redaction.text(value)
-            self.count += count
+            text, inside = self._document(value) if _may_name(self._redaction, value) else (value, 0)
+            text, count = self._redaction.text(text)
+            self.count += inside + count
             return text
         if type(value) is list:
             return [self.cleaned(each) for each in cast("list[object]", value)]
         if type(value) is _Members:
             return self._members(value)
         return value
+
+    def _document(self, text: str) -> tuple[str, int]:
+        try:
+            return redact_text(self._redaction, text)
+        except (ValueError, RecursionError):  # it only looks like one
+            return text, 0
 
     def _members(self, members: _Members) -> _Members:
         made = _Members()
