@@ -311,3 +311,17 @@ async def test_a_damaged_session_can_be_erased(path: Path) -> None:
         assert tombstone.number > 700
         assert left(path) == set()
     assert diagnose(path).healthy
+
+
+async def test_a_file_that_cannot_say_whether_something_is_left_opens_all_the_same(path: Path) -> None:
+    async with open_store(path) as store:
+        await store.create("s", actions=[Send("u", "hi")])
+    with raw(path) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'head_by_status'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    async with open_store(path) as store:
+        assert len(await store.read("s")) == 1
+    assert not diagnose(path).healthy

@@ -14,7 +14,7 @@ import sqlite3
 
 from .search_rows import merge
 
-__all__ = ("ERASED", "finish", "unfinished")
+__all__ = ("ERASED", "finish", "left_unfinished", "unfinished")
 
 ERASED = "erased"
 """The mark of a tombstone whose content may still stand somewhere in the file or its WAL."""
@@ -33,6 +33,14 @@ def unfinished(connection: sqlite3.Connection) -> int:
     return int(
         connection.execute("SELECT count(*) FROM head WHERE status IN (?, ?)", (ERASED, _REWRITTEN)).fetchone()[0]
     )
+
+
+def left_unfinished(connection: sqlite3.Connection) -> bool:
+    """Whether there is something to finish, as far as a damaged file says: one opens all the same."""
+    try:
+        return unfinished(connection) > 0
+    except sqlite3.DatabaseError:
+        return False
 
 
 def finish(connection: sqlite3.Connection) -> bool:

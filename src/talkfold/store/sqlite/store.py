@@ -38,7 +38,7 @@ from .followers import Followers
 from .indexer import Indexer
 from .place import network_file_system, refuse_network
 from .scrubber import Scrubber
-from .scrubbing import unfinished
+from .scrubbing import left_unfinished
 from .snapshotter import Snapshotter
 from .thread import SqlThread, to_the_end
 from .transaction import Transaction
@@ -116,7 +116,7 @@ class SqliteStore(EraseCalls):
         except OSError as error:
             raise StoreUnavailable(path, error.strerror or str(error)) from error
 
-        left = 0
+        left = False
 
         def connect() -> sqlite3.Connection:
             nonlocal left
@@ -125,7 +125,7 @@ class SqliteStore(EraseCalls):
                 connection = connect_writer(path, timeout, synchronous)
                 try:
                     apply_migrations(connection, migrate=migrate)
-                    left = unfinished(connection)
+                    left = left_unfinished(connection)
                 except BaseException:
                     connection.close()
                     raise
