@@ -75,15 +75,16 @@ class Word(NamedTuple):
 
 def words_in(text: str) -> Iterator[Word]:
     """The words of a text with their places. Slow: for the piece of a text that is shown."""
-    word, start = "", 0
+    word, start, last = "", 0, 0
     for place, folded in enumerate(map(_FOLDING.__getitem__, map(ord, text))):
         for each in folded:
             if each != " ":
                 start = start if word else place
+                last = place
                 word += each
             elif word:
-                # A character that is a word by itself brings its blanks along.
-                yield Word(word, start, place + (len(folded) > 1 and start == place))
+                # Some characters bring blanks along: one that is a word by itself, and fractions.
+                yield Word(word, start, last + 1)
                 word = ""
     if word:
         yield Word(word, start, len(text))
