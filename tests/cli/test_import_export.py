@@ -148,3 +148,31 @@ def test_an_owner_sees_only_their_own(talkfold: Talkfold) -> None:
 def test_export_wants_one_session_or_all(world: Talkfold) -> None:
     assert world("export").code == 2
     assert world("export", "chat-1", "--all").code == 2
+
+
+def test_an_import_can_leave_secrets_out(talkfold: Talkfold, tmp_path: Path) -> None:
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "sign_in", "arguments": '{"Password" : "hunter2", "n": 1}'},
+    }
+    messages = [
+        {"role": "user", "content": "My key is sk-123."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "welcome sk-123"},
+    ]
+    options = ("--redact", r"sk-\d+", "--redact", "nobody", "--redact-field", "password")
+    chat = jsonl([{"id": "chat-9", "messages": messages, "title": "about sk-123"}])
+    assert talkfold("import", *options, "--format", "openai", "--db", "clean.db", "-", stdin=chat).code == 0
+    out = talkfold("export", "chat-9", "--db", "clean.db").out
+    assert "[redacted]" in out
+    assert '"redacted":1' in out
+    for file in tmp_path.glob("clean.db*"):
+        assert not any(secret in file.read_bytes() for secret in (b"sk-123", b"hunter2"))
+
+
+def test_a_redaction_that_is_none_names_its_option(talkfold: Talkfold) -> None:
+    for option, value in (("--redact", "("), ("--redact", "x*"), ("--redact-field", "")):
+        ended = talkfold("import", "-", option, value, stdin=jsonl(CHATS))
+        assert ended.code == 2
+        assert option in ended.err

@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..codec import TornLine
 from ..errors import DamagedLine, InvalidAction, InvalidArgument, SessionExists
 from ..model import Json
+from ..redaction import Redaction
 from ..store.protocol import Session, SessionStore
 from .conversations import READERS, Conversation, ImportFormat, is_taken, store_conversation
 from .opening import opened
@@ -57,6 +58,19 @@ async def import_file(
     skip_existing: Annotated[
         bool, Parameter(help="Leave out conversations whose id is used already, and take the others.")
     ] = False,
+    redact: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="What this regular expression finds in a text is stored as [redacted]; may be repeated.",
+            allow_leading_hyphen=True,
+        ),
+    ] = (),
+    redact_field: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="The value of every field of this name is stored as [redacted]; may be repeated.",
+        ),
+    ] = (),
     where: Where = Where(),
     form: RowForm = RowForm(),
 ) -> None:
@@ -68,9 +82,12 @@ async def import_file(
 
     The whole file is read and checked before anything is stored: a damaged line, or an id that is used
     already, and nothing is taken. Then each log is stored in one transaction.
+
+    With `--redact` and `--redact-field` no secret that they find is stored; provider metadata stay as they are.
     """
+    redaction = _redaction(redact, redact_field)
     with source(file) as stream, _seekable(stream) as whole:
-        async with opened(where, create=True) as store:
+        async with opened(where, create=True, redact=redaction) as store:
             imported, skipped = await import_conversations(
                 store, whole, format_, owner=where.owner, skip_existing=skip_existing
             )
@@ -89,6 +106,15 @@ async def import_file(
         f"Imported {count(len(imported), 'conversation')} with {count(actions, 'action')}"
         + (f"; skipped {len(skipped)} that were there already." if skipped else ".")
     )
+
+
+def _redaction(patterns: Sequence[str], fields: Sequence[str]) -> Redaction | None:
+    """What the options ask for. Raises InvalidArgument, which names the option."""
+    names = {"patterns": "--redact", "fields": "--redact-field"}
+    try:
+        return Redaction(patterns=patterns, fields=fields) if patterns or fields else None
+    except InvalidArgument as error:
+        raise InvalidArgument(names[error.name], error.reason) from None
 
 
 _OTHER_FORM = (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import DatabaseNotFound, InvalidArgument, SessionNotFound, StoreDamaged, StoreUnavailable
 from ..log import LoggedAction
+from ..redaction import Redaction
 from ..store import open_store
 from ..store.protocol import Session, SessionStore
 from .options import Where
@@ -29,7 +30,11 @@ def database_path(where: Where) -> Path:
 
 @asynccontextmanager
 async def opened(
-    where: Where, *, create: bool = False, metadata_keys: Sequence[str] = ()
+    where: Where,
+    *,
+    create: bool = False,
+    metadata_keys: Sequence[str] = (),
+    redact: Redaction | None = None,
 ) -> AsyncGenerator[SessionStore]:
     """The store that the person named.
 
@@ -50,6 +55,7 @@ async def opened(
         migrate=create,
         allow_network=where.allow_network_file_system,
         metadata_keys=metadata_keys,
+        redact=redact,
     ) as store:
         yield store
 
