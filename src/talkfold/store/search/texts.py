@@ -157,9 +157,9 @@ class _Open:
             words = words.lstrip()
         elif self.pieces[-1].endswith(" ") and words.startswith(" "):
             words = words[1:]
-        self.last = number
         if not words:
             return
+        self.last = number
         self.changed = True
         self.pieces.append(words)
         self.size += len(words)
