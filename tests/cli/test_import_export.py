@@ -167,6 +167,7 @@ def test_an_import_can_leave_secrets_out(talkfold: Talkfold, tmp_path: Path) -> 
     out = talkfold("export", "chat-9", "--db", "clean.db").out
     assert "[redacted]" in out
     assert '"redacted":1' in out
+    assert "1 redacted" in talkfold("steps", "chat-9", "--db", "clean.db").out
     for file in tmp_path.glob("clean.db*"):
         assert not any(secret in file.read_bytes() for secret in (b"sk-123", b"hunter2"))
 

@@ -163,11 +163,14 @@ def action_text(action: SessionAction) -> str:
 
 
 def row_text(row: LoggedAction) -> str:
-    """What happened, and by whom and why where the envelope says so."""
-    reason = (row.meta or {}).get("reason")
+    """What happened, and by whom and why where the envelope says so; and in how many places it was redacted."""
+    meta = row.meta or {}
+    reason, redacted = meta.get("reason"), meta.get("redacted")
     settled = type(row.action) is Stop and row.actor == SETTLER
     who = "settled: nobody ran it any more" if settled else f"by {row.actor}" if row.actor else ""
     said = (action_text(row.action), who, preview(reason, 64) if isinstance(reason, str) else "")
+    if type(redacted) is int:
+        said = (*said, f"{redacted} redacted")
     return ", ".join(word for word in said if word)
 
 
