@@ -175,3 +175,19 @@ def test_retry_names_what_a_sub_agent_might_do_twice(talkfold: Talkfold) -> None
     (risk,) = talkfold("retry", row["id"], "--json").json["atRisk"]
     assert (risk["path"], risk["call"]["id"]) == (["d"], "s")
     assert "At risk: 1 finished call" in talkfold("retry", row["id"]).out
+
+
+def test_show_has_the_newest_messages_of_a_long_conversation(talkfold: Talkfold) -> None:
+    said = [{"type": "send", "id": f"u-{n}", "text": f"message {n}."} for n in range(150)]
+    talkfold("import", "-", stdin=jsonl([{"talkfold": 1, "session": {"id": "long"}}, *said]))
+    shown = talkfold("show", "long")
+    assert [word for word in ("message 49.", "message 50.", "message 149.") if word in shown.out] == [
+        "message 50.",
+        "message 149.",
+    ]
+    assert "50 messages before these: --last 0 shows all." in shown.err
+    whole = talkfold("show", "long", "--last", "0")
+    assert "message 0." in whole.out
+    assert "before these" not in whole.err
+    assert len(talkfold("show", "long", "--json").json["state"]["messages"]) == 150
+    assert talkfold("show", "long", "--last", "-1").code == 2

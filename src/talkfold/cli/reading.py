@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
 from msgspec import Raw
 
 from ..codec import encode_state
+from ..errors import InvalidArgument
 from ..resumable import retry_plan
 from .numbering import NEWEST, Moment, number_of
 from .opening import find, opened
@@ -17,11 +21,22 @@ from .wording import NOBODY, STATE_STYLES, count, is_left, lease_text, state_lin
 __all__ = ("retry", "show")
 
 
-async def show(session: SessionId, /, *, moment: Moment = NEWEST, where: Where = Where(), form: Form = Form()) -> None:
+async def show(
+    session: SessionId,
+    /,
+    *,
+    moment: Moment = NEWEST,
+    last: Annotated[int, Parameter(help="Only so many messages, the newest; 0: all.", show_default=True)] = 100,
+    where: Where = Where(),
+    form: Form = Form(),
+) -> None:
     """Show a conversation as it is now, or as it was at any moment of its log.
 
     The moment is an action's number, or a turn, a run, a call or a message; with `--before`, just before that.
+    `--json` gives the whole state.
     """
+    if last < 0:
+        raise InvalidArgument("--last", f"{last} is no number of messages")
     async with opened(where) as store:
         found = await find(store, session, where)
         at = await number_of(store, found, moment)
@@ -45,7 +60,9 @@ async def show(session: SessionId, /, *, moment: Moment = NEWEST, where: Where =
         paint([line((f"run {lease_text(found.lease)}", "yellow"))])
     elif is_left(found):
         paint([line((NOBODY, "yellow"))])
-    paint(state_lines(then.state))
+    paint(state_lines(then.state, last))
+    if (before := len(then.state.messages) - last) > 0 and last:
+        say(f"{count(before, 'message')} before these: --last 0 shows all.")
 
 
 # ---- retry ----------------------------------------------------------------------------------------------

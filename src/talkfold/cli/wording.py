@@ -168,18 +168,18 @@ def row_text(row: LoggedAction) -> str:
     reason, redacted = meta.get("reason"), meta.get("redacted")
     settled = type(row.action) is Stop and row.actor == SETTLER
     who = "settled: nobody ran it any more" if settled else f"by {row.actor}" if row.actor else ""
-    said = (action_text(row.action), who, preview(reason, 64) if isinstance(reason, str) else "")
-    if type(redacted) is int:
-        said = (*said, f"{redacted} redacted")
+    why = preview(reason, 64) if isinstance(reason, str) else ""
+    said = (action_text(row.action), who, why, f"{redacted} redacted" if type(redacted) is int else "")
     return ", ".join(word for word in said if word)
 
 
 # ---- messages and states --------------------------------------------------------------------------------
 
 
-def state_lines(state: SessionState) -> Iterator[Line]:
-    """A conversation as a person reads it: who said what, each call with where it is and what came back."""
-    for message in state.messages:
+def state_lines(state: SessionState, last: int = 0) -> Iterator[Line]:
+    """A conversation as a person reads it: who said what, each call with where it is and what came back. ``last``: only
+    so many messages, the newest."""
+    for message in state.messages[-last:]:
         yield from message_lines(message)
     if state.error is not None:
         yield line(state.error.message, lead=("error     ", "bold red"))
