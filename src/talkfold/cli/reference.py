@@ -40,7 +40,7 @@ the commands' own help (`make docs`).
 | 1 | `check` or `doctor` found something, or `findings` an error |
 | 2 | usage: an option or argument makes no sense |
 | 3 | not found: no such session or database, or it was erased |
-| 4 | conflict: the session exists already or is not at the expected number, no such call waits there, or search is switched off |
+| 4 | conflict: the session exists, or is not at the expected number; no such call waits there; search is switched off |
 | 5 | the database is too old or too new, or its migrations are not this talkfold's |
 | 6 | bad input: not JSON, not an action, a damaged line, not a talkfold database |
 | 70 | internal or from the machine: a full disk, a damaged database, a fault |

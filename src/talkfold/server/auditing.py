@@ -76,7 +76,7 @@ async def get_findings(call: Call[Nothing, None]) -> Response:
     auditor = Auditor()
     found: list[Finding] = []
     async for rows in _pages(call, session.number):
-        found += await anyio.to_thread.run_sync(lambda page=rows: list(auditor.read(page)))
+        found += await anyio.to_thread.run_sync(list, auditor.read(rows))
     # The lease is of the same moment as the number up to which the log was read.
     found += auditor.pending(living=session.lease is not None)
     return json_reply(FindingsDocument(session.number, tuple(found)), number=session.number)

@@ -149,7 +149,8 @@ def _parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
 
 def _inlined(kind: Any) -> dict[str, Any]:
     (reference,), components = msgspec.json.schema_components([kind], ref_template="{name}")
-    return components[reference["$ref"]]
+    schema: dict[str, Any] = components[reference["$ref"]]
+    return schema
 
 
 def _request_body(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
