@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -121,16 +121,15 @@ def _refuse_text(name: str, value: object) -> None:
         raise InvalidArgument(name, "a list is needed, even for one")
 
 
-def _pattern(given: object) -> Pattern:
+def _pattern(given: str | re.Pattern[str] | Pattern) -> Pattern:
     if isinstance(given, Pattern):
         return given
     if isinstance(given, str):
         return Pattern(given)
-    if isinstance(given, re.Pattern):
-        given = cast("re.Pattern[Any]", given)
-        if isinstance(given.pattern, str):
-            return Pattern(_flagged(given))
-    raise InvalidArgument("patterns", f"a regular expression is needed, not {type(given).__name__}")
+    wrong: object = getattr(given, "pattern", given)  # callers may be untyped
+    if not isinstance(wrong, str):
+        raise InvalidArgument("patterns", f"a regular expression of text is needed, not {wrong!r}")
+    return Pattern(_flagged(given))
 
 
 _FLAGS = {re.I: "i", re.M: "m", re.S: "s", re.X: "x", re.A: "a"}
