@@ -32,9 +32,9 @@ class DraftMessage:
     __slots__ = ("id", "origin", "parts", "role")
 
     def __init__(self, message_id: str, role: Role, origin: AgentMessage | None = None) -> None:
-        self.id = message_id
+        self.id: str = message_id
         self.role: Role = role
-        self.origin = origin
+        self.origin: AgentMessage | None = origin
         self.parts: list[AgentPart | list[str]] = [*origin.parts] if origin else []
 
     def open_text(self) -> list[str]:
@@ -103,7 +103,7 @@ class Level:
     )
 
     def __init__(self, messages: tuple[AgentMessage, ...], levels: list[Level], owner: Call | None = None) -> None:
-        self.owner = owner
+        self.owner: Call | None = owner
         self.depth: int = owner.level.depth + 1 if owner else 0
         self.jump: Call | None = jump_from(owner) if owner else None
         self.messages: list[AnyMessage] = list(messages)

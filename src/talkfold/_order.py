@@ -27,11 +27,11 @@ class Call:
     __slots__ = ("gone", "level", "message", "part", "run")
 
     def __init__(self, level: Level, message: int, part: int) -> None:
-        self.level = level
-        self.message = message
-        self.part = part
+        self.level: Level = level
+        self.message: int = message
+        self.part: int = part
         self.run: Level | None = None
-        self.gone = False
+        self.gone: bool = False
 
     def __lt__(self, other: Call) -> bool:
         """Whether this call is older. The way up is climbed in jumps, so the depth hardly matters."""

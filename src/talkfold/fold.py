@@ -116,7 +116,7 @@ class Draft:
 
     def _begin(self, state: SessionState) -> None:
         self._levels: list[Level] = []
-        self.session = Level(state.messages, self._levels)
+        self.session: Level = Level(state.messages, self._levels)
         self._status: SessionStatus = state.status
         self._error = state.error
         self._has_user: bool | None = None  # whether there is a user message, once that was asked

@@ -84,7 +84,7 @@ class Sum:
     __slots__ = ("_cost", "_tokens", "rows")
 
     def __init__(self) -> None:
-        self.rows = 0
+        self.rows: int = 0
         self._tokens: dict[str, int] = {}
         self._cost: Decimal | None = None
 

@@ -32,8 +32,8 @@ class PartNote:
     __slots__ = ("born", "deltas", "message", "numbers", "removed", "run", "versions")
 
     def __init__(self, message: MessageNote, born: int, part: AgentPart | list[str]) -> None:
-        self.message = message
-        self.born = born
+        self.message: MessageNote = message
+        self.born: int = born
         self.removed: int | None = None
         self.run: RowNote | None = None
         self.numbers: list[int] = []
@@ -57,10 +57,10 @@ class MessageNote:
     __slots__ = ("born", "id", "parts", "removed", "role", "row")
 
     def __init__(self, row: RowNote, born: int, message: AgentMessage | DraftMessage) -> None:
-        self.row = row
-        self.born = born
+        self.row: RowNote = row
+        self.born: int = born
         self.removed: int | None = None
-        self.id = message.id
+        self.id: str = message.id
         self.role = message.role
         self.parts: Stack[PartNote] = Stack()
 
@@ -90,7 +90,7 @@ class Stack(Generic[_Note]):
         gone = [slot[-1] for slot in self.slots[size : self.size]]
         for note in gone:
             note.removed = number
-        self.size = min(self.size, size)
+        self.size: int = min(self.size, size)
         return gone
 
     def at(self, place: int, number: int) -> _Note | None:
@@ -112,7 +112,7 @@ class RowNote:
     __slots__ = ("_by_id", "messages", "owner")
 
     def __init__(self, owner: PartNote | None = None) -> None:
-        self.owner = owner
+        self.owner: PartNote | None = owner
         self.messages: Stack[MessageNote] = Stack()
         self._by_id: dict[str, list[MessageNote]] | None = None
 

@@ -26,9 +26,9 @@ class ToolTotal:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.ms = array("q")
+        self.ms: array[int] = array("q")
         self.ended: Counter[LaneEnd] = Counter()
-        self.waiting_ms = 0
+        self.waiting_ms: int = 0
 
     @property
     def calls(self) -> int:
@@ -75,8 +75,8 @@ class ModelTotal:
 
     def __init__(self, name: str | None) -> None:
         self.name = name
-        self.rows = 0
-        self.sum = Sum()
+        self.rows: int = 0
+        self.sum: Sum = Sum()
 
     @property
     def usage(self) -> Usage:
@@ -107,8 +107,8 @@ class _Runs:
 
     def __init__(self) -> None:
         self.ended: Counter[LaneEnd] = Counter()
-        self.ms = 0
-        self.waiting_ms = 0
+        self.ms: int = 0
+        self.waiting_ms: int = 0
 
     @property
     def number(self) -> int:
@@ -129,13 +129,13 @@ class Totals:
     """The sum over the sessions that were added. It keeps a number for each call and the ``slowest`` steps."""
 
     def __init__(self, slowest: int) -> None:
-        self.sessions = 0
-        self.actions = 0
-        self.runs = _Runs()
-        self.agents = _Runs()
-        self.steps = 0
-        self.clock_back = 0
-        self.unread_usage = 0
+        self.sessions: int = 0
+        self.actions: int = 0
+        self.runs: _Runs = _Runs()
+        self.agents: _Runs = _Runs()
+        self.steps: int = 0
+        self.clock_back: int = 0
+        self.unread_usage: int = 0
         self._all = Sum()
         self._tools: dict[str, ToolTotal] = {}
         self._models: dict[str | None, ModelTotal] = {}

@@ -142,7 +142,7 @@ class TooManyStreams(TalkfoldError):
     def __init__(self, most: int) -> None:
         super().__init__(f"{most:,} streams are open already", "Close one of them first.")
         self.most = most
-        self.seconds = 1.0
+        self.seconds: float = 1.0
 
 
 class RequestTooSlow(TalkfoldError):
