@@ -110,7 +110,9 @@ def test_a_session_that_is_erased_is_told(world: Talkfold, tmp_path: Path, follo
 def test_json_is_one_array_when_the_watching_has_ended(world: Talkfold, tmp_path: Path) -> None:
     with command(tmp_path, "tail", "order-17", "-f", "-n", "2", "--json") as process:
         assert process.stdout is not None
-        begin = process.stdout.read(1)  # it is there now
+        begin = ""
+        while not ('"stop"' in begin and begin.endswith("}}")):  # until the last row is there
+            begin += process.stdout.read(1)
         process.send_signal(signal.SIGINT)
         rows = json.loads(begin + rest(process)[0])
     assert [row["number"] for row in rows] == [LAST - 1, LAST]

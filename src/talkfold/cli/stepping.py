@@ -301,6 +301,8 @@ async def _tell_array(found: AsyncIterator[tuple[Step, ...]]) -> int:
             for row in (row for step in some for row in step.rows):
                 write((b"," if told else b"") + encode_logged(row))
                 told += 1
+            if not some:
+                sys.stdout.flush()
     finally:
         write(b"]\n")
     return told
