@@ -142,11 +142,13 @@ class Draft:
     # ---- actions ----
 
     def send(self, action: Send) -> None:
+        """A person's message is the newest; the agent is awaited."""
         self.session.append(AgentMessage(action.id, "user", (TextPart(joined(action.text)),)))
         self._has_user = True
         self._status, self._error = SESSION_NEXT[self._status, "send"], None
 
     def tool_phase(self, action: ToolPhase) -> None:
+        """The newest open call of that name, at any depth, moves on."""
         if self._open is None and self._may_search():
             call = next(calls_inside(self.session, lambda call: call.name == action.name and is_open(call)), None)
         else:
@@ -155,10 +157,12 @@ class Draft:
             call.put(phased(call.seen(), action))
 
     def stop(self, action: Stop) -> None:
+        """Every open call, at any depth, is cancelled."""
         self._cancel_open(self.session, "stop")
         self._status = SESSION_NEXT[self._status, "stop"]
 
     def retry(self, action: Retry) -> None:
+        """Cut back to the last finished call after the last user message; nothing without a user message."""
         level = self.session
         if self._has_user is None:
             self._has_user = any(message.role == "user" for message in reversed(level.messages))
@@ -183,11 +187,13 @@ class Draft:
                     return place, index + 1
 
     def reset(self, action: Reset) -> None:
+        """Begin anew, from nothing."""
         self._begin(EMPTY_SESSION)
 
     # ---- stream parts, on one level ----
 
     def message_start(self, level: Level, part: MessageStart) -> None:
+        """An empty message of the agent."""
         level.append(DraftMessage(part.message_id, "assistant"))
 
     def open_text(self, within: str | None, message_id: str) -> list[str] | None:
@@ -197,9 +203,11 @@ class Draft:
         return level.thawed(place).open_text() if level and place >= 0 else None
 
     def reasoning(self, level: Level, part: Reasoning) -> None:
+        """A thought, in its place in its message."""
         self._added(level, part.message_id, ReasoningPart(part.text, part.provider_metadata))
 
     def tool_call(self, level: Level, part: ToolCall) -> None:
+        """A call that runs, at the end of its message."""
         call = ToolPart(part.id, part.name, part.input, "running", UNSET, None, None, None, part.provider_metadata)
         place = self._added(level, part.message_id, call)
         if place is None:
@@ -219,6 +227,7 @@ class Draft:
         return place, len(parts) - 1
 
     def end_call(self, level: Level, part: ToolResult | ToolError) -> None:
+        """An outcome, for the newest open call with its id, else the newest."""
         place = level.find_call(part.id)
         if place is not None:
             m, p = place
@@ -229,9 +238,10 @@ class Draft:
                 level.thawed(m).parts[p] = changed
 
     def step_finish(self, level: Level, part: StepFinish) -> None:
-        pass
+        """Nothing shows of a step."""
 
     def end_run(self, level: Level, part: Finish | RunError) -> None:
+        """What is open in this run is cancelled; the session's own run also gives the session its status."""
         trigger = finish_trigger(part)
         self._cancel_open(level, trigger)
         if level is self.session:

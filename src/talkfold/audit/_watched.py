@@ -75,7 +75,7 @@ class Stack(Generic[_Note]):
 
     def __init__(self) -> None:
         self.slots: list[list[_Note]] = []
-        self.size = 0
+        self.size: int = 0
 
     def push(self, note: _Note) -> None:
         """Something new at the end."""
@@ -90,7 +90,7 @@ class Stack(Generic[_Note]):
         gone = [slot[-1] for slot in self.slots[size : self.size]]
         for note in gone:
             note.removed = number
-        self.size: int = min(self.size, size)
+        self.size = min(self.size, size)
         return gone
 
     def at(self, place: int, number: int) -> _Note | None:
