@@ -24,7 +24,17 @@ from .output import Column, preview, record, say, write
 from .rolling import Rolling, Size
 from .wording import action_kind, clock, count, row_text
 
-__all__ = ("Step", "StepReader", "begin_of_last", "read_steps", "step_numbers", "step_table", "steps", "tell_steps")
+__all__ = (
+    "Step",
+    "StepReader",
+    "begin_of_last",
+    "read_steps",
+    "step_numbers",
+    "step_table",
+    "step_text",
+    "steps",
+    "tell_steps",
+)
 
 _BATCH = 200
 """So many rows are set as one piece of the table, unless the log's next page takes its time."""
