@@ -27,7 +27,7 @@ OPTIONS = (
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None and not os.environ.get("CI"),
-    reason="no Chromium on this machine (Debian: apt-get install chromium)",
+    reason="no Chromium here (Debian: apt-get install chromium)",
 )
 
 
