@@ -51,6 +51,7 @@ __all__ = (
     "StoreDamaged",
     "StoreUnavailable",
     "TalkfoldError",
+    "TokenNotFound",
     "TooDeep",
     "TooLarge",
     "VersionConflict",
@@ -519,6 +520,19 @@ class SearchIsOff(TalkfoldError):
             "search is switched off in this database",
             "Switch it on, which makes its index anew: `talkfold search --on`, or `store.set_search(True)`.",
         )
+
+
+class TokenNotFound(TalkfoldError):
+    """There is no token with this id; to an owner, other owners' tokens do not exist."""
+
+    code = "token_not_found"
+    fault: ClassVar[Fault] = "caller"
+    exit_code = 3
+    http_status = 404
+
+    def __init__(self, token_id: str) -> None:
+        super().__init__(f"there is no token {token_id!r}", "See `talkfold token list` for the ids.")
+        self.token_id = token_id
 
 
 class StoreDamaged(TalkfoldError):

@@ -1,7 +1,7 @@
 -- What the migrations make together. Never run; tests/migrations/write_schema.py writes it.
 
 PRAGMA application_id = 0x74666c64;
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE migration (
     number INTEGER PRIMARY KEY,
@@ -114,4 +114,16 @@ CREATE TABLE search_progress (
 
 CREATE TABLE search_switch (
     off INTEGER PRIMARY KEY CHECK (off = 1)
+) STRICT;
+
+CREATE TABLE token (
+    key     INTEGER PRIMARY KEY,
+    id      TEXT NOT NULL UNIQUE CHECK (length(id) = 16),
+    digest  BLOB NOT NULL CHECK (length(digest) = 32),
+    owner   TEXT CHECK (owner <> ''),
+    scopes  TEXT NOT NULL CHECK (scopes <> ''),
+    name    TEXT,
+    created INTEGER NOT NULL,
+    expires INTEGER,
+    revoked INTEGER
 ) STRICT;

@@ -24,6 +24,7 @@ from .protocol import (
 from .retention import Expired, Retention
 from .search.answer import SearchHit, SearchPage
 from .search.texts import SearchKind
+from .tokens import Token, Tokens, TokenScope, new_secret, secret_digest
 
 __all__ = (
     "ABSENT",
@@ -50,8 +51,13 @@ __all__ = (
     "SessionStore",
     "Started",
     "StateAt",
+    "Token",
+    "TokenScope",
+    "Tokens",
     "Tombstone",
     "WaitKind",
     "Waiting",
+    "new_secret",
     "open_store",
+    "secret_digest",
 )

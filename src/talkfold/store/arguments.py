@@ -14,6 +14,7 @@ from .lease import Hold
 from .protocol import Expected, ExpectedVersion
 from .retention import Retention
 from .search.texts import SEARCH_KINDS, SearchKind
+from .tokens import TOKEN_SCOPES
 
 __all__ = (
     "LONGEST_NAME",
@@ -33,6 +34,7 @@ __all__ = (
     "check_retention",
     "check_time",
     "check_title",
+    "check_token",
     "run_of",
 )
 
@@ -182,3 +184,32 @@ def check_first(action: SessionAction) -> None:
     """Refuse an action that begins no run."""
     if not isinstance(action, (Send, Retry)):
         raise InvalidArgument("action", f"a run begins with a send or a retry, not with {type(action).__name__}")
+
+
+def check_token(
+    digest: bytes, scopes: Collection[str], owner: str | None, name: str | None, expires: int | None, now: int
+) -> None:
+    """Refuse a token that could not be kept, or that would be good for nothing."""
+    if digest is None:  # pyright: ignore[reportUnnecessaryComparison] - callers may be untyped
+        raise InvalidArgument("digest", "a digest of 32 bytes is needed")
+    check_digest("digest", digest)
+    check_name("owner", owner)
+    check_name("name", name)
+    _check_scopes(scopes, owner)
+    if expires is not None:
+        check_time(expires)
+        if expires <= now:
+            raise InvalidArgument("expires", "it is over already")
+
+
+def _check_scopes(scopes: Collection[str], owner: str | None) -> None:
+    if isinstance(scopes, str):
+        raise InvalidArgument("scopes", f"several scopes are needed, even for one; not the text {scopes!r}")
+    unknown = [scope for scope in scopes if scope not in TOKEN_SCOPES]
+    if unknown or not scopes:
+        given = repr(unknown[0]) if unknown else "nothing"
+        raise InvalidArgument("scopes", f"{given} is none of {', '.join(TOKEN_SCOPES)}")
+    if owner is None and "admin" not in scopes:
+        raise InvalidArgument("scopes", "a token without an owner reaches everybody's sessions: it needs admin")
+    if owner is not None and "admin" in scopes:
+        raise InvalidArgument("scopes", "admin acts for every owner: only a token without an owner may have it")

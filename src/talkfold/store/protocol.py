@@ -25,6 +25,7 @@ from .lease import Hold, Lease, Leases
 from .retention import Expired, Retention
 from .search.answer import Indexing, SearchPage
 from .search.texts import SearchKind
+from .tokens import Tokens
 
 __all__ = (
     "ABSENT",
@@ -154,7 +155,7 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     since: int | None = None
 
 
-class SessionStore(Leases, Protocol):
+class SessionStore(Leases, Tokens, Protocol):
     """A place for sessions. Open one with ``talkfold.open_store``."""
 
     @property

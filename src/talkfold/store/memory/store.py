@@ -58,15 +58,15 @@ from ..redacting import redacted_metadata, redacted_title
 from ..retention import Expired, Retention, latest
 from .leases import held
 from .records import Record
-from .search import MemorySearch
 from .texts import Found
+from .tokens import MemoryTokens
 
 __all__ = ("MemoryStore",)
 
 _MOST_MISSING = 1_000
 
 
-class MemoryStore(MemorySearch):
+class MemoryStore(MemoryTokens):
     """Sessions in this process only. Implements ``SessionStore``, whose docstrings are the contract."""
 
     def __init__(

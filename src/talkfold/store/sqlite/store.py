@@ -32,7 +32,6 @@ from . import operations
 from .alive import AliveByte
 from .calls import check_target
 from .connection import Synchronous, connect_reader, connect_writer, refuse_foreign, refuse_no_file, sqlite_errors
-from .erase_calls import EraseCalls
 from .filelock import FileLock
 from .followers import Followers
 from .indexer import Indexer
@@ -41,13 +40,14 @@ from .scrubber import Scrubber
 from .scrubbing import left_unfinished
 from .snapshotter import Snapshotter
 from .thread import SqlThread, to_the_end
+from .token_calls import TokenCalls
 from .transaction import Transaction
 from .writer import Writer
 
 __all__ = ("SqliteStore",)
 
 
-class SqliteStore(EraseCalls):
+class SqliteStore(TokenCalls):
     """Sessions in one SQLite file. Open it with ``open_store``; any number of processes may.
 
     Implements ``SessionStore``, whose docstrings are the contract.

@@ -36,6 +36,7 @@ pytest.register_assert_rewrite(
             "proving",
             "erasing",
             "retaining",
+            "tokens",
         )
     )
 )
@@ -56,6 +57,7 @@ from .retaining import Retaining  # noqa: E402
 from .searching import Searching  # noqa: E402
 from .sessions import Sessions  # noqa: E402
 from .starting import Starting  # noqa: E402
+from .tokens import TokensKept  # noqa: E402
 from .waiting import Waits  # noqa: E402
 from .watching import Watching  # noqa: E402
 
@@ -79,5 +81,6 @@ class StoreContract(
     Proving,
     Erasing,
     Retaining,
+    TokensKept,
 ):
     """Every test of the contract. Inherit it, name the class ``Test…``, and say how to ``open`` a store."""
