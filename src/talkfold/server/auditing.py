@@ -21,6 +21,7 @@ __all__ = (
     "BlameDocument",
     "Blaming",
     "CheckDocument",
+    "Checking",
     "FindingsDocument",
     "LanesDocument",
     "get_blame",
@@ -61,12 +62,22 @@ class BlameDocument(Struct, frozen=True, rename="camel"):
     contributions: tuple[Contribution, ...]
 
 
+class Checking(Struct, frozen=True, forbid_unknown_fields=True):
+    """A digest of this log that was noted before: the answer says up to where the log is still what it was then."""
+
+    since: Digest | None = None
+
+
 class CheckDocument(Struct, frozen=True, rename="camel"):
-    """Proof of the log: good when there are no problems. Note the digest down, and a rewritten log will not match."""
+    """Proof of the log: good when there are no problems. Note the digest down, and a rewritten log will not match.
+
+    ``since``: the number up to which the log is what was noted; null where nothing was asked or it is not in the log.
+    """
 
     number: int
     digest: Digest
     snapshots: int
+    since: int | None
     problems: tuple[Problem, ...]
 
 
@@ -107,10 +118,11 @@ async def get_blame(call: Call[Blaming, None]) -> Response:
     return json_reply(BlameDocument(at, found), number=at)
 
 
-async def get_check(call: Call[Nothing, None]) -> Response:
+async def get_check(call: Call[Checking, None]) -> Response:
     """Walk the log from its first action: numbers, hash chain, every body, every snapshot against the fold."""
-    report = await call.resources.store.check(call.session_id, owner=call.owner)
-    document = CheckDocument(report.number, report.digest.hex(), report.snapshots, report.problems)
+    noted = None if call.query.since is None else bytes.fromhex(call.query.since)
+    report = await call.resources.store.check(call.session_id, owner=call.owner, since=noted)
+    document = CheckDocument(report.number, report.digest.hex(), report.snapshots, report.since, report.problems)
     return json_reply(document, number=report.number)
 
 

@@ -263,6 +263,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path=f"{_SESSION}/check",
         handler=auditing.get_check,
         scope="read",
+        query=auditing.Checking,
         replies=(Reply(200, auditing.CheckDocument, "The proof, or what is wrong."),),
     ),
     # ---- the server ----

@@ -24,7 +24,8 @@ from .protocol import (
 from .retention import Expired, Retention
 from .search.answer import SearchHit, SearchPage
 from .search.texts import SearchKind
-from .tokens import Token, Tokens, TokenScope, new_secret, secret_digest
+from .token_secret import new_secret
+from .tokens import Token, Tokens, TokenScope, secret_digest
 
 __all__ = (
     "ABSENT",

@@ -6,7 +6,6 @@ and a secret that is lost cannot be shown again. The beginning of the digest is 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection
 from hashlib import sha256
 from hmac import compare_digest
@@ -15,13 +14,11 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 from msgspec import Struct
 
 __all__ = (
-    "TOKEN_PREFIX",
     "TOKEN_SCOPES",
     "Token",
     "TokenScope",
     "Tokens",
     "is_this",
-    "new_secret",
     "scopes_in_order",
     "secret_digest",
     "token_id",
@@ -31,9 +28,6 @@ TokenScope: TypeAlias = Literal["read", "write", "run", "admin"]
 """What a token is for: read sessions; write, erase and answer in them; start and stop runs; act for every owner."""
 
 TOKEN_SCOPES: Final[tuple[TokenScope, ...]] = get_args(TokenScope)
-
-TOKEN_PREFIX: Final = "talkfold_"
-"""The beginning of every secret, so that people, and programs that look for leaked secrets, know what it is."""
 
 _ID_LENGTH: Final = 16
 
@@ -91,11 +85,6 @@ class Tokens(Protocol):
         Raises TokenNotFound.
         """
         ...
-
-
-def new_secret() -> str:
-    """A new token's secret. It is shown once; a store gets ``secret_digest`` of it."""
-    return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
 def secret_digest(secret: str) -> bytes:
