@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from talkfold.store.migrate import apply_migrations, migration_scripts
+
 _TRIGGERS = ("action_append", "action_update", "action_delete")
 
 
@@ -29,6 +31,19 @@ def raw(path: Path, *, guarded: bool = True) -> Iterator[sqlite3.Connection]:
                 connection.execute(sql)
     finally:
         connection.close()
+
+
+def as_left_by(connection: sqlite3.Connection, number: int) -> None:
+    """Make the database what it was when only the first so many migrations were there; its sessions stay."""
+    old = sqlite3.connect(":memory:", isolation_level=None)
+    apply_migrations(old, scripts=migration_scripts()[:number])
+    tables = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+    kept = {name for (name,) in old.execute(tables)}
+    old.close()
+    while newer := [name for (name,) in connection.execute(tables) if name not in kept]:
+        connection.execute(f"DROP TABLE {min(newer, key=len)}")  # a virtual table before its shadows, which go with it
+    connection.execute("DELETE FROM migration WHERE number > ?", (number,))
+    connection.execute(f"PRAGMA user_version = {number}")
 
 
 def key_of(connection: sqlite3.Connection, session_id: str) -> int:

@@ -362,8 +362,9 @@ async def test_a_page_that_is_no_page(path: Path) -> None:
 
 
 def ruin(path: Path) -> None:
-    """Overwrite every other page but the first few."""
+    """Overwrite every other page of the second half, where the log is; before it stand schema and sessions."""
     with open(path, "r+b") as file:
-        for page in range(4, path.stat().st_size // 4096, 2):
+        pages = path.stat().st_size // 4096
+        for page in range(pages // 2, pages, 2):
             file.seek(page * 4096)
             file.write(b"\xff" * 4096)

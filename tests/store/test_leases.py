@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from children import all_at_once, started
-from raw_database import raw
+from raw_database import as_left_by, raw
 
 from talkfold.actions import Finish, MessageStart, Part, Send, Stop
 from talkfold.errors import CallNotWaiting, DatabaseTooOld, RunInProgress
@@ -381,11 +381,8 @@ async def test_a_database_from_before_leases(path: Path) -> None:
     async with open_store(path) as store:
         await store.create("s", actions=CONVERSATION[:6], title="kept")
         before = await store.get("s"), await store.read("s")
-    with raw(path) as connection:  # as the first migration alone left it
-        for table in ("lease", "search", "search_progress", "search_switch"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM migration WHERE number > 1")
-        connection.execute("PRAGMA user_version = 1")
+    with raw(path) as connection:
+        as_left_by(connection, 1)
     with pytest.raises(DatabaseTooOld):
         async with open_store(path, migrate=False):
             pytest.fail("this must not open")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from children import ended, start, started
-from raw_database import key_of, raw
+from raw_database import as_left_by, key_of, raw
 from test_search_model import everything, scan
 
 from talkfold.actions import MessageStart, Part, Reasoning, Send, SessionAction, TextDelta, ToolCall
@@ -255,11 +255,8 @@ async def test_a_database_from_before_search_is_indexed_by_its_first_search(path
     async with open_store(path) as store:
         for index in range(30):
             await store.append(f"s{index % 3}", [Send("u", "mug")] * 100, expected=ANY)
-    with raw(path) as connection:  # as the second migration left it
-        for table in ("search", "search_progress", "search_switch"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM migration WHERE number > 2")
-        connection.execute("PRAGMA user_version = 2")
+    with raw(path) as connection:
+        as_left_by(connection, 2)
     with pytest.raises(DatabaseTooOld):
         async with open_store(path, migrate=False):
             pytest.fail("this must not open")
